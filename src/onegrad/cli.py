@@ -1,0 +1,183 @@
+"""The command line: parse, call, print. Results go to stdout, everything else to stderr."""
+
+import sys
+import warnings
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+
+import onegrad
+from onegrad import keys
+from onegrad.errors import InputError, OnegradError
+
+INTERRUPTED = 130
+
+app = App(
+    name="onegrad",
+    help="Predict, simulate and explain a two-layer network after one gradient step.",
+    version=onegrad.__version__,
+    help_on_error=False,
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ProblemFlags:
+    """The keys of a problem file as flags; a flag overrides the file."""
+
+    dimension: Annotated[int | None, Parameter(help="Input dimension n [1000].")] = None
+    alpha: Annotated[float | None, Parameter(help="Who gets the strength: 0 data, 1 step [0.5].")] = None
+    beta: Annotated[float | None, Parameter(help="How much strength there is [0.74].")] = None
+    learning_rate: Annotated[float | None, Parameter(help="η, instead of alpha and beta.")] = None
+    strengths: Annotated[
+        str | None, Parameter(help="Spikes θ, instead of alpha and beta: '9,4' or '9,4;2'.")
+    ] = None
+    weights: Annotated[str | None, Parameter(help="Component weights: '0.5,0.5'.")] = None
+    alignment: Annotated[float | None, Parameter(help="Overlap of consecutive components' spikes [0].")] = (
+        None
+    )
+    rank: Annotated[int | None, Parameter(help="Spikes a component, with alpha and beta [1].")] = None
+    target: Annotated[
+        str | None, Parameter(help="A link such as relu, or labels (±1 by component) [relu].")
+    ] = None
+    noise: Annotated[float | None, Parameter(help="Standard deviation of label noise [0].")] = None
+    activation: Annotated[str | None, Parameter(help="Activation of the network [relu].")] = None
+    width: Annotated[int | None, Parameter(help="Hidden neurons k [1000].")] = None
+    samples: Annotated[int | None, Parameter(help="Training samples m of the ridge [1000].")] = None
+    gradient_samples: Annotated[int | None, Parameter(help="Samples m̃ of the gradient step [samples].")] = (
+        None
+    )
+    ridge: Annotated[float | None, Parameter(help="Ridge strength λ [1e-4].")] = None
+    degree: Annotated[int | None, Parameter(help="Degree of the Hermite model [from beta].")] = None
+
+    def keys(self) -> dict[str, Any]:
+        """The flags that were given, as keys."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        given = {name: value for name, value in given.items() if value is not None}
+        if "weights" in given:
+            given["weights"] = _numbers("weights", given["weights"])
+        if "strengths" in given:
+            rows = [_numbers("strengths", row) for row in given["strengths"].split(";")]
+            given["strengths"] = rows if len(rows) > 1 else rows[0]
+        return given
+
+
+# What --quick sets where nothing else does: a few seconds on two cores.
+QUICK = {"dimension": 300, "width": 300, "samples": 300}
+QUICK_TRIALS = 8
+
+
+@app.command
+def simulate(
+    file: Annotated[Path | None, Parameter(help="A problem in TOML, or in JSON by to_json.")] = None,
+    /,
+    problem: ProblemFlags = ProblemFlags(),
+    *,
+    trials: Annotated[int | None, Parameter(help="Independent trials [20].")] = None,
+    seed: Annotated[int, Parameter(help="Root of every random number.")] = 0,
+    models: Annotated[
+        str | None, Parameter(help="Comma list of network, hermite, conditional [all].")
+    ] = None,
+    test_samples: Annotated[int | None, Parameter(help="Fresh test samples [5·samples].")] = None,
+    redraw: Annotated[str, Parameter(help="'all', or 'weights' to keep the data.")] = "all",
+    evaluation: Annotated[
+        str, Parameter(help="'fresh' test samples, or 'population': exact moments.")
+    ] = "fresh",
+    dtype: Annotated[str, Parameter(help="float64 or float32.")] = "float64",
+    device: Annotated[str | None, Parameter(help="cpu or gpu [JAX's choice].")] = None,
+    quick: Annotated[
+        bool, Parameter(negative=(), help="Small: n = m = k = 300, 8 trials, unless given.")
+    ] = False,
+    json: Annotated[bool, Parameter(negative=(), help="One JSON object on stdout.")] = False,
+    out: Annotated[Path | None, Parameter(help="Also write all trials to this netCDF file.")] = None,
+) -> int:
+    """Measure the errors of the network and of its equivalent models over random trials."""
+    given = {**(keys.read_keys(file) if file else {}), **problem.keys()}
+    if quick:
+        given = {**({} if "mixture" in given else QUICK), **given}
+    if trials is None:
+        trials = QUICK_TRIALS if quick else 20
+    _check_out(out)
+    written = keys.from_keys(given)
+    # jax is imported from here on: help and bad flags answer at once
+    from onegrad import numerics, simulation, tables
+
+    found = numerics.find_device(device)
+    _say(f"device: {simulation.describe(found)}, {dtype}")
+    data = simulation.simulate(
+        written.problem,
+        trials,
+        seed,
+        models=models.split(",") if models else None,
+        degree=written.degree,
+        test_samples=test_samples,
+        redraw=redraw,
+        evaluation=evaluation,
+        dtype=dtype,
+        device=device,
+        progress=True,
+    )
+    if out is not None:
+        data.to_netcdf(out, engine="h5netcdf")
+        _say(f"wrote {out}")
+    print(tables.as_json(data) if json else tables.as_text(data))
+    return 0
+
+
+@app.command
+def doctor(
+    *,
+    json: Annotated[bool, Parameter(negative=(), help="One JSON object on stdout.")] = False,
+) -> int:
+    """Say what onegrad runs on here, and check that its numbers are right on it."""
+    from onegrad import doctor as checks
+
+    report = checks.examine()
+    print(checks.as_json(report) if json else checks.as_text(report))
+    return 0 if report.healthy else 3
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point: every expected failure is one line on stderr and an exit code (errors.py)."""
+    warnings.showwarning = _show_warning
+    try:
+        return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+    except CycloptsError as error:
+        _say(f"onegrad: {error}")
+        return InputError.exit_code
+    except OnegradError as error:
+        _say(f"onegrad: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("onegrad: interrupted")
+        return INTERRUPTED
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{name} must be numbers separated by commas, got {text!r}") from None
+
+
+def _check_out(out: Path | None) -> None:
+    if out is None:
+        return
+    if out.suffix != ".nc":
+        raise InputError(f"out must end in .nc (netCDF), got {str(out)!r}")
+    if not out.parent.is_dir():
+        raise InputError(f"out must lie in an existing folder, got {str(out)!r}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    _say(f"onegrad: warning: {message}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
