@@ -7,7 +7,13 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from onegrad.errors import InputError
+
+# What a user may write for a vector, or for a list of vectors. Nouns store tuples.
+Vector = Sequence[float] | np.ndarray
+Vectors = Sequence[Vector] | np.ndarray
 
 
 def refuse(name: str, allowed: str, value: Any, remedy: str = "") -> InputError:

@@ -5,7 +5,7 @@ They are closed forms where these exist, else `gaussian.project`, which splits a
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -16,13 +16,12 @@ import numpy as np
 from jax.scipy.stats.norm import cdf, pdf
 from jaxtyping import Array, Float
 
-from onegrad import _checks, gaussian
+from onegrad import _checks, closed_forms, gaussian
+from onegrad.closed_forms import Coefficients, Moment
 from onegrad.errors import AccuracyWarning, InputError
 from onegrad.numerics import scoped
 
 Function = Callable[[Array], Array]
-Coefficients = Callable[[Array, Array, int], Array]
-Moment = Callable[[Array, Array], Array]
 
 PROMISED_ERROR = 1e-10  # of a Hermite coefficient; worse estimates warn
 MAX_ORDER = 1024  # nodes a side beyond which a callable's quadrature is not refined further
@@ -46,9 +45,14 @@ class Activation:
     def __call__(self, x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return self.function(x)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether its Gaussian averages are closed forms."""
+        return self.closed_coefficients is not None and self.closed_second_moment is not None
+
     def coefficients(
         self, mean: Float[Array, "*shape"], sd: Float[Array, "*shape"], degree: int
-    ) -> Float[Array, "*shape degree+1"]:
+    ) -> Float[Array, "*shape {degree}+1"]:
         """c_p = E[σ(mean + sd·z) He_p(z)/√p!], p = 0..degree. By Stein c_0 = E σ and c_1 = sd·E σ'."""
         if self.closed_coefficients is not None:
             return self.closed_coefficients(mean, sd, degree)
@@ -84,7 +88,7 @@ def hermite_expansion(
     degree = _checks.integer("degree", degree, at_least=0)
     coefficients, second = _expand(function, sd, degree)
     error = 0.0
-    if function.closed_coefficients is None or function.closed_second_moment is None:
+    if not function.is_closed:
         finer = _expand(replace(function, order=2 * function.order), sd, degree)
         error = float(max(np.max(np.abs(finer[0] - coefficients)), abs(finer[1] - second)))
         coefficients, second = finer
@@ -110,118 +114,13 @@ def _centred_averages(function: Activation, sd: Array, degree: int) -> tuple[Arr
     return function.coefficients(mean, sd, degree), function.second_moment(mean, sd)
 
 
-# --- closed forms ---------------------------------------------------------------------------------
-# All follow from c_p = sd^p m^(p)(mean)/√p!, m(mean) = E σ(mean + sd·z).
-
-
-def _gaussian_derivatives(t: Array, count: int) -> list[Array]:
-    """(−1)^p He_p(t)/√p! φ(t) for p = 0..count−1: the derivatives of φ, each over √p!."""
-    density = pdf(t)
-    return [(-1) ** p * value * density for p, value in enumerate(gaussian.hermite(t, count - 1))]
-
-
-def _stack(values: list[Array], degree: int) -> Array:
-    return jnp.stack([jnp.broadcast_to(v, values[0].shape) for v in values[: degree + 1]], axis=-1)
-
-
-def _step_coefficients(mean: Array, sd: Array, degree: int) -> list[Array]:
-    """Of the unit step 1[x > 0]: Φ(t), then φ^(p−1)(t)/√p!, t = mean/sd."""
-    t = mean / sd
-    phi = _gaussian_derivatives(t, max(degree, 1))
-    return [cdf(t)] + [phi[p - 1] / p**0.5 for p in range(1, degree + 1)]
-
-
-def _relu_coefficients(mean: Array, sd: Array, degree: int) -> Array:
-    """Of max(x, 0) = x·1[x > 0]: mean·Φ + sd·φ, sd·Φ, then sd·φ^(p−2)(t)/√p!."""
-    t = mean / sd
-    phi = _gaussian_derivatives(t, max(degree - 1, 1))
-    values = [mean * cdf(t) + sd * phi[0], sd * cdf(t)]
-    values += [sd * phi[p - 2] / (p * (p - 1)) ** 0.5 for p in range(2, degree + 1)]
-    return _stack(values, degree)
-
-
-def _relu_second_moment(mean: Array, sd: Array) -> Array:
-    t = mean / sd
-    return (mean**2 + sd**2) * cdf(t) + mean * sd * pdf(t)
-
-
-def _leaky_relu(slope: float) -> tuple[Coefficients, Moment]:
-    """slope·x + (1 − slope)·max(x, 0)."""
-
-    def coefficients(mean: Array, sd: Array, degree: int) -> Array:
-        line = _polynomial_coefficients(1)(mean, sd, degree)
-        return slope * line + (1 - slope) * _relu_coefficients(mean, sd, degree)
-
-    def second_moment(mean: Array, sd: Array) -> Array:
-        return slope**2 * (mean**2 + sd**2) + (1 - slope**2) * _relu_second_moment(mean, sd)
-
-    return coefficients, second_moment
-
-
-def _erf_coefficients(mean: Array, sd: Array, degree: int) -> Array:
-    """Of erf(x/√2) = 2Φ(x) − 1: smoothing only widens it, to 2Φ(mean/r) − 1 with r² = 1 + sd²."""
-    r = jnp.sqrt(1 + sd**2)
-    step = _step_coefficients(mean, r, degree)
-    values = [jax.lax.erf(mean / r / 2**0.5)]
-    values += [2 * step[p] * (sd / r) ** p for p in range(1, degree + 1)]
-    return _stack(values, degree)
-
-
-def _gelu_coefficients(mean: Array, sd: Array, degree: int) -> Array:
-    """Of xΦ(x): m = mean·A + sd²A', A = Φ(mean/r), so m^(p) = mean·A^(p) + pA^(p−1) + sd²A^(p+1)."""
-    r = jnp.sqrt(1 + sd**2)
-    step = _step_coefficients(mean, r, degree + 1)  # A^(p) r^p/√p!
-    ratio = sd / r
-    values = []
-    for p in range(degree + 1):
-        value = mean * step[p] + sd * ratio * (p + 1) ** 0.5 * step[p + 1]
-        if p:
-            value = value + r * p**0.5 * step[p - 1]
-        values.append(value * ratio**p)
-    return _stack(values, degree)
-
-
-def _sin_coefficients(mean: Array, sd: Array, degree: int) -> Array:
-    """sd^p e^(−sd²/2) sin(mean + pπ/2)/√p!."""
-    damping = jnp.exp(-(sd**2) / 2)
-    values = [damping * jnp.sin(mean)]
-    for p in range(1, degree + 1):
-        damping = damping * sd / p**0.5
-        values.append(damping * jnp.sin(mean + p * np.pi / 2))
-    return _stack(values, degree)
-
-
-def _sin_second_moment(mean: Array, sd: Array) -> Array:
-    return (1 - jnp.exp(-2 * sd**2) * jnp.cos(2 * mean)) / 2
-
-
-def _sign_coefficients(mean: Array, sd: Array, degree: int) -> Array:
-    step = _step_coefficients(mean, sd, degree)
-    return _stack([jax.lax.erf(mean / sd / 2**0.5)] + [2 * value for value in step[1:]], degree)
-
-
-def _polynomial_coefficients(power: int) -> Coefficients:
-    """Of x (power 1) and x² (power 2)."""
-
-    def coefficients(mean: Array, sd: Array, degree: int) -> Array:
-        square = [mean**2 + sd**2, 2 * mean * sd, 2**0.5 * sd**2]
-        values = [mean, sd] if power == 1 else square
-        return _stack(values + [jnp.zeros_like(mean)] * degree, degree)
-
-    return coefficients
-
-
-def _square_second_moment(mean: Array, sd: Array) -> Array:
-    return mean**4 + 6 * mean**2 * sd**2 + 3 * sd**4
-
-
 # --- registry -------------------------------------------------------------------------------------
 
 
 def _registry() -> dict[str, Activation]:
     one, zero = jnp.ones_like, jnp.zeros_like
     slope = 0.01
-    leaky_coefficients, leaky_moment = _leaky_relu(slope)
+    leaky_coefficients, leaky_moment = closed_forms.leaky_relu(slope)
     smooth = [
         Activation("tanh", jnp.tanh, lambda x: 1 - jnp.tanh(x) ** 2),
         Activation("sigmoid", jax.nn.sigmoid, lambda x: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x)),
@@ -235,34 +134,34 @@ def _registry() -> dict[str, Activation]:
             "erf",
             lambda x: jax.lax.erf(x / 2**0.5),
             lambda x: 2 * pdf(x),
-            closed_coefficients=_erf_coefficients,
+            closed_coefficients=closed_forms.erf_coefficients,
         ),
         Activation(
             "gelu",
             lambda x: x * cdf(x),
             lambda x: cdf(x) + x * pdf(x),
-            closed_coefficients=_gelu_coefficients,
+            closed_coefficients=closed_forms.gelu_coefficients,
         ),
         Activation(
             "sin",
             jnp.sin,
             jnp.cos,
-            closed_coefficients=_sin_coefficients,
-            closed_second_moment=_sin_second_moment,
+            closed_coefficients=closed_forms.sin_coefficients,
+            closed_second_moment=closed_forms.sin_second_moment,
         ),
         Activation(
             "identity",
             lambda x: x,
             one,
-            closed_coefficients=_polynomial_coefficients(1),
-            closed_second_moment=lambda mean, sd: mean**2 + sd**2,
+            closed_coefficients=closed_forms.identity_coefficients,
+            closed_second_moment=closed_forms.identity_second_moment,
         ),
         Activation(
             "square",
             lambda x: x**2,
             lambda x: 2 * x,
-            closed_coefficients=_polynomial_coefficients(2),
-            closed_second_moment=_square_second_moment,
+            closed_coefficients=closed_forms.square_coefficients,
+            closed_second_moment=closed_forms.square_second_moment,
         ),
     ]
     kinked = [
@@ -270,8 +169,8 @@ def _registry() -> dict[str, Activation]:
             "relu",
             lambda x: jnp.maximum(x, 0),
             lambda x: jnp.where(x > 0, one(x), zero(x)),
-            closed_coefficients=_relu_coefficients,
-            closed_second_moment=_relu_second_moment,
+            closed_coefficients=closed_forms.relu_coefficients,
+            closed_second_moment=closed_forms.relu_second_moment,
         ),
         Activation(
             "leaky_relu",
@@ -285,8 +184,8 @@ def _registry() -> dict[str, Activation]:
             "sign",
             lambda x: jnp.where(x >= 0, one(x), -one(x)),
             zero,
-            closed_coefficients=_sign_coefficients,
-            closed_second_moment=lambda mean, sd: jnp.ones_like(mean),
+            closed_coefficients=closed_forms.sign_coefficients,
+            closed_second_moment=closed_forms.sign_second_moment,
         ),
     ]
     return {entry.name: entry for entry in smooth + kinked}
@@ -304,7 +203,7 @@ def register_activation(
     name: str,
     function: Function,
     derivative: Function | None = None,
-    kinks: tuple[float, ...] = (),
+    kinks: Sequence[float] = (),
 ) -> Activation:
     """Give a callable a name, so that problems that use it have JSON and a hash.
 
@@ -318,20 +217,25 @@ def register_activation(
     return _REGISTERED[name]
 
 
-@lru_cache(maxsize=256)
 def activation(
     function: Function,
     derivative: Function | None = None,
-    kinks: tuple[float, ...] = (),
+    kinks: Sequence[float] = (),
 ) -> Activation:
     """Wrap a JAX-traceable elementwise callable; its derivative is taken by autodiff if not given.
 
-    Cached, so that the same callable is the same activation and compiles once.
+    The same callable gives the same activation, so it compiles once.
     """
+    if not callable(function):
+        raise _checks.refuse("function", "a callable", function)
+    return _wrapped(function, derivative, _checks.reals("kinks", kinks))
+
+
+@lru_cache(maxsize=256)
+def _wrapped(function: Function, derivative: Function | None, kinks: tuple[float, ...]) -> Activation:
     name = getattr(function, "__qualname__", repr(function))
     if derivative is None:
         derivative = _elementwise_derivative(function)
-    kinks = _checks.reals("kinks", kinks)
     _probe(name, function, derivative)
     wrapped = Activation(name, function, derivative, kinks=kinks)
     return replace(wrapped, order=_settled_order(wrapped))
@@ -345,7 +249,8 @@ def find(given: "str | Function | Activation", argument: str = "activation") -> 
         _checks.choice(argument, given, names())
         return _REGISTERED[given]
     if callable(given):
-        return activation(given)
+        registered = (known for known in _REGISTERED.values() if known.function is given)
+        return next(registered, None) or activation(given)
     raise _checks.refuse(argument, "a name or a callable", given)
 
 
@@ -388,12 +293,17 @@ def _probe(name: str, function: Function, derivative: Function) -> None:
 
 @scoped
 def _settled_order(function: Activation) -> int:
-    """The smallest order at which doubling moves no coefficient by the promised error (or the cap)."""
+    """The smallest order at which doubling moves no average by the promised error (or the cap)."""
     mean, sd = jnp.asarray([0.0, 0.5, 0.0]), jnp.asarray([1.0, 1.0, 4.0])
+
+    @partial(jax.jit, static_argnames=("order",))
+    def averages(order: int) -> Array:
+        return gaussian.project(function.function, mean, sd, 4, function.kinks, order)
+
     order = 64
-    before = gaussian.project(function.function, mean, sd, 4, function.kinks, order)
+    before = averages(order)
     while order < MAX_ORDER:
-        after = gaussian.project(function.function, mean, sd, 4, function.kinks, 2 * order)
+        after = averages(2 * order)
         if float(jnp.max(jnp.abs(after - before))) < PROMISED_ERROR / 10:
             break
         order, before = 2 * order, after

@@ -1,12 +1,14 @@
 """The command line: parse, call, print. Results go to stdout, everything else to stderr."""
 
+import os
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, Token
 
 import onegrad
 from onegrad import keys
@@ -22,35 +24,48 @@ app = App(
 )
 
 
+def _integer(_: type, tokens: Sequence[Token]) -> int:
+    """Integers only: 3.5 and 1e3 are refused, not rounded."""
+    (token,) = tokens
+    try:
+        return int(token.value)
+    except ValueError:
+        raise ValueError(f"must be an integer, got {token.value!r}") from None
+
+
+def _flag(text: str) -> Parameter:
+    return Parameter(help=text)
+
+
+def _whole(text: str) -> Parameter:
+    return Parameter(help=text, converter=_integer)
+
+
+def _switch(text: str) -> Parameter:
+    return Parameter(help=text, negative=())
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ProblemFlags:
     """The keys of a problem file as flags; a flag overrides the file."""
 
-    dimension: Annotated[int | None, Parameter(help="Input dimension n [1000].")] = None
-    alpha: Annotated[float | None, Parameter(help="Who gets the strength: 0 data, 1 step [0.5].")] = None
-    beta: Annotated[float | None, Parameter(help="How much strength there is [0.74].")] = None
-    learning_rate: Annotated[float | None, Parameter(help="η, instead of alpha and beta.")] = None
-    strengths: Annotated[
-        str | None, Parameter(help="Spikes θ, instead of alpha and beta: '9,4' or '9,4;2'.")
-    ] = None
-    weights: Annotated[str | None, Parameter(help="Component weights: '0.5,0.5'.")] = None
-    alignment: Annotated[float | None, Parameter(help="Overlap of consecutive components' spikes [0].")] = (
-        None
-    )
-    rank: Annotated[int | None, Parameter(help="Spikes a component, with alpha and beta [1].")] = None
-    target: Annotated[
-        str | None, Parameter(help="A link such as relu, or labels (±1 by component) [relu].")
-    ] = None
-    noise: Annotated[float | None, Parameter(help="Standard deviation of label noise [0].")] = None
-    activation: Annotated[str | None, Parameter(help="Activation of the network [relu].")] = None
-    width: Annotated[int | None, Parameter(help="Hidden neurons k [1000].")] = None
-    samples: Annotated[int | None, Parameter(help="Training samples m of the ridge [1000].")] = None
-    gradient_samples: Annotated[int | None, Parameter(help="Samples m̃ of the gradient step [samples].")] = (
-        None
-    )
-    ridge: Annotated[float | None, Parameter(help="Ridge strength λ [1e-4].")] = None
-    degree: Annotated[int | None, Parameter(help="Degree of the Hermite model [from beta].")] = None
+    dimension: Annotated[int | None, _whole("Input dimension n [1000].")] = None
+    alpha: Annotated[float | None, _flag("Who gets the strength: 0 data, 1 step [0.5].")] = None
+    beta: Annotated[float | None, _flag("How much strength there is [0.74].")] = None
+    learning_rate: Annotated[float | None, _flag("η, instead of alpha and beta.")] = None
+    strengths: Annotated[str | None, _flag("Spikes θ, instead of alpha and beta: '9,4' or '9,4;2'.")] = None
+    weights: Annotated[str | None, _flag("Component weights: '0.5,0.5'.")] = None
+    alignment: Annotated[float | None, _flag("Overlap of consecutive components' spikes [0].")] = None
+    rank: Annotated[int | None, _whole("Spikes a component, with alpha and beta [1].")] = None
+    target: Annotated[str | None, _flag("A link such as relu, or labels (±1 by component) [relu].")] = None
+    noise: Annotated[float | None, _flag("Standard deviation of label noise [0].")] = None
+    activation: Annotated[str | None, _flag("Activation of the network [relu].")] = None
+    width: Annotated[int | None, _whole("Hidden neurons k [1000].")] = None
+    samples: Annotated[int | None, _whole("Training samples m of the ridge [1000].")] = None
+    gradient_samples: Annotated[int | None, _whole("Samples m̃ of the gradient step [samples].")] = None
+    ridge: Annotated[float | None, _flag("Ridge strength λ [1e-4].")] = None
+    degree: Annotated[int | None, _whole("Degree of the Hermite model [from beta].")] = None
 
     def keys(self) -> dict[str, Any]:
         """The flags that were given, as keys."""
@@ -71,27 +86,21 @@ QUICK_TRIALS = 8
 
 @app.command
 def simulate(
-    file: Annotated[Path | None, Parameter(help="A problem in TOML, or in JSON by to_json.")] = None,
+    file: Annotated[Path | None, _flag("A problem in TOML, or in JSON by to_json.")] = None,
     /,
-    problem: ProblemFlags = ProblemFlags(),
     *,
-    trials: Annotated[int | None, Parameter(help="Independent trials [20].")] = None,
-    seed: Annotated[int, Parameter(help="Root of every random number.")] = 0,
-    models: Annotated[
-        str | None, Parameter(help="Comma list of network, hermite, conditional [all].")
-    ] = None,
-    test_samples: Annotated[int | None, Parameter(help="Fresh test samples [5·samples].")] = None,
-    redraw: Annotated[str, Parameter(help="'all', or 'weights' to keep the data.")] = "all",
-    evaluation: Annotated[
-        str, Parameter(help="'fresh' test samples, or 'population': exact moments.")
-    ] = "fresh",
-    dtype: Annotated[str, Parameter(help="float64 or float32.")] = "float64",
-    device: Annotated[str | None, Parameter(help="cpu or gpu [JAX's choice].")] = None,
-    quick: Annotated[
-        bool, Parameter(negative=(), help="Small: n = m = k = 300, 8 trials, unless given.")
-    ] = False,
-    json: Annotated[bool, Parameter(negative=(), help="One JSON object on stdout.")] = False,
-    out: Annotated[Path | None, Parameter(help="Also write all trials to this netCDF file.")] = None,
+    problem: ProblemFlags = ProblemFlags(),
+    trials: Annotated[int | None, _whole("Independent trials [20].")] = None,
+    seed: Annotated[int, _whole("Root of every random number.")] = 0,
+    models: Annotated[str | None, _flag("Comma list of network, hermite, conditional [all].")] = None,
+    test_samples: Annotated[int | None, _whole("Fresh test samples [5·samples].")] = None,
+    redraw: Annotated[str, _flag("'all', or 'weights' to keep the data.")] = "all",
+    evaluation: Annotated[str, _flag("'fresh' test samples, or 'population': exact moments.")] = "fresh",
+    dtype: Annotated[str, _flag("float64 or float32.")] = "float64",
+    device: Annotated[str | None, _flag("cpu or gpu [JAX's choice].")] = None,
+    quick: Annotated[bool, _switch("Small: n = m = k = 300, 8 trials, unless given.")] = False,
+    json: Annotated[bool, _switch("One JSON object on stdout.")] = False,
+    out: Annotated[Path | None, _flag("Also write all trials to this netCDF file.")] = None,
 ) -> int:
     """Measure the errors of the network and of its equivalent models over random trials."""
     given = {**(keys.read_keys(file) if file else {}), **problem.keys()}
@@ -129,7 +138,7 @@ def simulate(
 @app.command
 def doctor(
     *,
-    json: Annotated[bool, Parameter(negative=(), help="One JSON object on stdout.")] = False,
+    json: Annotated[bool, _switch("One JSON object on stdout.")] = False,
 ) -> int:
     """Say what onegrad runs on here, and check that its numbers are right on it."""
     from onegrad import doctor as checks
@@ -167,8 +176,8 @@ def _check_out(out: Path | None) -> None:
         return
     if out.suffix != ".nc":
         raise InputError(f"out must end in .nc (netCDF), got {str(out)!r}")
-    if not out.parent.is_dir():
-        raise InputError(f"out must lie in an existing folder, got {str(out)!r}")
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise InputError(f"out must lie in an existing folder that can be written, got {str(out)!r}")
 
 
 def _say(text: str) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 from onegrad import _checks
 from onegrad.errors import InputError
@@ -12,10 +12,12 @@ from onegrad.errors import InputError
 # Part of every hash: raise it when the meaning of a written problem changes.
 VOCABULARY = "onegrad-1"
 
+D = TypeVar("D", bound="Document")
+
 
 def refuse_unnamed(name: str, value: Any) -> Any:
     raise InputError(
-        f"{name} is {value!r}, which has no JSON and no hash; register it under a name first "
+        f"{name} is a {type(value).__name__} without a name, so it has no JSON and no hash; register it under a name first "
         "(og.register_activation, og.register_function) or use a Mixture"
     )
 
@@ -44,7 +46,7 @@ class Document:
         return digest(self.to_dict())
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls: type[D], text: str) -> D:
         try:
             mapping = json.loads(text)
         except json.JSONDecodeError as error:
@@ -52,7 +54,7 @@ class Document:
         return cls.from_dict(mapping)
 
     @classmethod
-    def from_dict(cls, mapping: Mapping[str, Any], where: str = "") -> Self:
+    def from_dict(cls: type[D], mapping: Mapping[str, Any], where: str = "") -> D:
         """Read `to_dict`'s form; unknown and missing keys are refused. `where` is used in messages."""
         where = where or cls.__name__
         if not isinstance(mapping, Mapping):

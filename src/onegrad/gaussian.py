@@ -28,6 +28,14 @@ class Series(NamedTuple):
     mean: Float[Array, "width"]
     sd: Float[Array, "width"]
 
+    def missing(self) -> Float[Array, "width"]:
+        """Σ of the squared coefficients beyond the cut."""
+        return jnp.maximum(self.second_moment - jnp.sum(self.coefficients**2, axis=-1), 0)
+
+    def cut(self, terms: int) -> "Series":
+        """The first `terms` terms."""
+        return self._replace(coefficients=self.coefficients[..., :terms])
+
 
 def hermite(z: Float[Array, "*shape"], degree: int) -> list[Float[Array, "*shape"]]:
     """He_p(z)/√p! for p = 0..degree, by the three-term recurrence √(p+1) h_{p+1} = z h_p − √p h_{p−1}."""
@@ -88,7 +96,7 @@ def project(
     degree: int,
     kinks: Sequence[float] = (0.0,),
     order: int = 64,
-) -> Float[Array, "*shape degree+1"]:
+) -> Float[Array, "*shape {degree}+1"]:
     """Hermite coefficients E[f(mean + sd·z) He_p(z)/√p!] for p = 0..degree, by quadrature.
 
     The polynomials are walked by a scan, so memory does not grow with the degree.
@@ -96,14 +104,47 @@ def project(
     z, weights = rule(mean, sd, kinks, order + degree, reach(degree))
     weighted = weights * function(mean[..., None] + sd[..., None] * z)
 
-    def step(carry: tuple[Array, Array], p: Array) -> tuple[tuple[Array, Array], Array]:
-        before, here = carry
-        after = (z * here - jnp.sqrt(p) * before) / jnp.sqrt(p + 1)
-        return (here, after), jnp.sum(weighted * here, axis=-1)
-
-    start = (jnp.zeros_like(z), jnp.ones_like(z))
-    _, coefficients = jax.lax.scan(step, start, jnp.arange(degree + 1, dtype=z.dtype))
+    _, coefficients = jax.lax.scan(
+        lambda pair, p: (_next(z, pair, p), jnp.sum(weighted * pair[1], axis=-1)),
+        _first(z),
+        jnp.arange(degree + 1, dtype=z.dtype),
+    )
     return jnp.moveaxis(coefficients, 0, -1)
+
+
+def evaluate(coefficients: Float[Array, "terms"], z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Σ_p coefficients[p] He_p(z)/√p!, by a scan: for series too long to unroll."""
+    orders = jnp.arange(coefficients.size, dtype=z.dtype)
+
+    def step(carry, term):
+        total, pair = carry
+        p, coefficient = term
+        return (total + coefficient * pair[1], _next(z, pair, p)), None
+
+    (total, _), _ = jax.lax.scan(step, (jnp.zeros_like(z), _first(z)), (orders, coefficients))
+    return total
+
+
+def density_derivatives(t: Float[Array, "*shape"], count: int) -> Float[Array, "*shape {count}"]:
+    """(−1)^p φ^(p)(t)/√p! = He_p(t)φ(t)/√p! for p = 0..count−1.
+
+    The recurrence is started at φ(t), so that far out nothing overflows before the density vanishes.
+    """
+    start = (jnp.zeros_like(t), jnp.exp(-(t**2) / 2) / (2 * np.pi) ** 0.5)
+    _, values = jax.lax.scan(
+        lambda pair, p: (_next(t, pair, p), pair[1]), start, jnp.arange(count, dtype=t.dtype)
+    )
+    return jnp.moveaxis(values, 0, -1)
+
+
+def _first(z: Array) -> tuple[Array, Array]:
+    return jnp.zeros_like(z), jnp.ones_like(z)
+
+
+def _next(z: Array, pair: tuple[Array, Array], p: Array) -> tuple[Array, Array]:
+    """The recurrence of `hermite`, one step: (h_{p−1}, h_p) → (h_p, h_{p+1})."""
+    before, here = pair
+    return here, (z * here - jnp.sqrt(p) * before) / jnp.sqrt(p + 1)
 
 
 def row_normals(key: Key[Array, ""], rows: Int[Array, "rows"], count: int) -> Float[Array, "rows count"]:

@@ -123,6 +123,8 @@ def _spiked_mixture(given: Mapping[str, Any]):
         if "rank" in given:
             raise InputError('keys "rank" and "strengths" exclude each other; drop rank')
         strengths, learning_rate = values["strengths"], values["learning_rate"]
+        if not isinstance(strengths, list | tuple):
+            raise _checks.refuse("strengths", "a list of numbers, or one list a component", strengths)
         # one flat list is every component's
         if not any(isinstance(row, list | tuple) for row in strengths):
             strengths = [strengths] * len(weights)
@@ -136,6 +138,7 @@ def _spiked_mixture(given: Mapping[str, Any]):
 
 
 def _target(values: Mapping[str, Any], noise_given: bool, components: int):
+    from onegrad import activations
     from onegrad.target import ComponentLabels, SingleIndex, target_from_dict
 
     written = values["target"]
@@ -144,7 +147,8 @@ def _target(values: Mapping[str, Any], noise_given: bool, components: int):
             raise InputError('key "noise" belongs inside the [target] table; move it there')
         return target_from_dict(written)
     if written != "labels":
-        return SingleIndex(_text("target", written), noise=values["noise"])
+        _checks.choice("target", _text("target", written), ("labels", *activations.names()))
+        return SingleIndex(written, noise=values["noise"])
     if noise_given and values["noise"] != 0:
         raise _checks.refuse("noise", "0 with target = labels", values["noise"])
     if components != 2:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ class TargetNumbers(NamedTuple):
     noise: Float[Array, ""]
 
 
+@runtime_checkable
 class Rule(Protocol):
     """The noiseless label as compiled code sees it; hashable, holds no numbers of the problem."""
 
@@ -51,8 +52,8 @@ class Rule(Protocol):
         component: Int[Array, ""],
         series: Series,
         signal_weights: Float[Array, "width signal"],
-    ) -> Float[Array, "width"]:
-        """E[f·feature_i] in a component."""
+    ) -> tuple[Float[Array, "width"], Float[Array, "width"]]:
+        """E[f·feature_i] in a component, and a bound on what the cut of the series leaves out."""
         ...
 
 
@@ -102,13 +103,15 @@ class IndexRule:
         component: Int[Array, ""],
         series: Series,
         signal_weights: Array,
-    ) -> Array:
+    ) -> tuple[Array, Array]:
         index = _index(numbers, mixture, component)
         sd = index.root[0, 0]
         r = index.covariance_with(signal_weights)[:, 0] / (sd * series.sd)
         terms = series.coefficients.shape[1]
         label = self.link.coefficients(index.mean[0], sd, terms - 1)
-        return jnp.sum(series.coefficients * label * powers(r, terms), axis=1)
+        missing = self.link.second_moment(index.mean[0], sd) - jnp.sum(label**2)
+        value = jnp.sum(series.coefficients * label * powers(r, terms), axis=1)
+        return value, _tail(series, missing, r)
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ class MultiIndexRule:
         component: Int[Array, ""],
         series: Series,
         signal_weights: Array,
-    ) -> Array:
+    ) -> tuple[Array, Array]:
         """Σ_p c_p(i) r_i^p E[f(g) He_p(b̂_iᵀg)/√p!]: the part of z_i along the indices is r_i b̂_iᵀg."""
         index = _index(numbers, mixture, component)
         nodes, values, weights = self._nodes(index)
@@ -147,11 +150,9 @@ class MultiIndexRule:
 
         def one(neuron: tuple[Array, Array]) -> Array:
             direction, coefficients = neuron
-            polynomials = gaussian.hermite(nodes @ direction, terms - 1)
-            total = sum(coefficients[p] * polynomials[p] for p in range(terms))
-            return jnp.sum(weights * values * total)
+            return jnp.sum(weights * values * gaussian.evaluate(coefficients, nodes @ direction))
 
-        return jax.lax.map(one, (unit, scaled))
+        return jax.lax.map(one, (unit, scaled)), _tail(series, jnp.sum(weights * values**2), r)
 
     def _nodes(self, index: _Index, order: int | None = None) -> tuple[Array, Array, Array]:
         q = index.mean.size
@@ -201,8 +202,15 @@ class ComponentRule:
         component: Int[Array, ""],
         series: Series,
         signal_weights: Array,
-    ) -> Array:
-        return numbers.values[component] * series.coefficients[:, 0]
+    ) -> tuple[Array, Array]:
+        value = numbers.values[component] * series.coefficients[:, 0]
+        return value, jnp.zeros_like(value)
+
+
+def _tail(series: Series, label_missing: Array, r: Float[Array, "width"]) -> Array:
+    """|Σ_{p≥terms} c_p y_p r^p| ≤ |r|^terms √(Σ c_p² Σ y_p²), by Cauchy–Schwarz over what is missing."""
+    missing = series.missing() * jnp.maximum(label_missing, 0)
+    return jnp.sqrt(missing) * jnp.abs(r) ** series.coefficients.shape[1]
 
 
 def powers(r: Float[Array, "width"], terms: int) -> Float[Array, "width terms"]:

@@ -7,7 +7,7 @@ import jax
 import psutil
 
 from onegrad.errors import RefusedError
-from onegrad.trial import Recipe, blocks
+from onegrad.trial import BLOCK, Recipe
 
 HEADROOM = 0.9  # share of the available memory that a trial may take
 GENERATOR = 3  # float64 arrays that drawing a block of normals holds at a time
@@ -22,7 +22,7 @@ def estimate(recipe: Recipe) -> int:
     size = 8 if recipe.dtype == "float64" else 4
     n, k, m = recipe.dimension, recipe.width, recipe.samples
     counts = [recipe.step_samples, m] + ([] if recipe.population else [recipe.test_samples])
-    rows = max(blocks(count)[1] for count in counts)
+    rows = min(max(counts), BLOCK)
     models = len(recipe.models)
     layers = 4 * n * k
     features = (models + 1) * m * k

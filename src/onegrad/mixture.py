@@ -5,6 +5,7 @@ They are written as vectors of R^D, the first D of the n coordinates; the other 
 normal. No n×n array exists anywhere.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -15,6 +16,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int
 
 from onegrad import _checks
+from onegrad._checks import Vector, Vectors
 from onegrad.document import Document
 from onegrad.errors import InputError
 from onegrad.gaussian import row_normals
@@ -50,9 +52,9 @@ class Component(Document):
     """
 
     weight: float
-    mean: tuple[float, ...] | None = None
-    strengths: tuple[float, ...] = ()
-    directions: tuple[tuple[float, ...], ...] = ()
+    mean: Vector | None = None
+    strengths: Vector = ()
+    directions: Vectors = ()
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -107,7 +109,7 @@ class Mixture(Document):
     """A Gaussian mixture on R^dimension, its vectors written in signal coordinates (R^D, D ≤ dimension)."""
 
     dimension: int
-    components: tuple[Component, ...]
+    components: Sequence[Component]
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -139,10 +141,10 @@ class Mixture(Document):
     def spiked(
         cls,
         dimension: int,
-        strengths,
-        weights,
+        strengths: Vectors,
+        weights: Vector,
         alignment: float = 0.0,
-        means=None,
+        means: Vectors | None = None,
         random_directions: int | None = None,
     ) -> "Mixture":
         """Spiked covariances, one list of strengths a component (ranks may differ).

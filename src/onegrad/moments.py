@@ -16,7 +16,8 @@ from onegrad.gaussian import Series
 from onegrad.labels import Rule, TargetNumbers
 from onegrad.mixture import MixtureNumbers
 
-DEGREE = 31  # of the series off the diagonal
+DEGREE = 63  # of the series off the diagonal: k² elementwise operations each
+LABEL_DEGREE = 127  # of the series of labels against features: k operations each
 BLOCK = 512  # rows of the k×k moments that exist at a time
 
 
@@ -39,7 +40,7 @@ def neuron_series(
     variances = mixture.variances[component]
     loadings = signal @ mixture.axes[component] * jnp.sqrt(variances)
     sd = jnp.sqrt(jnp.sum(weights**2, axis=1) + jnp.sum(loadings**2, axis=1))
-    return features.series(mean, sd, DEGREE), loadings
+    return features.series(mean, sd, LABEL_DEGREE), loadings
 
 
 def population_error(
@@ -54,16 +55,18 @@ def population_error(
     scaled = readout / readout.size**0.5
     signal = weights[:, : mixture.means.shape[1]]
 
-    def component(c: Int[Array, ""]) -> tuple[Series, Array, Array]:
+    def component(c: Int[Array, ""]) -> tuple[Series, Array, Array, Array]:
         series, loadings = neuron_series(features, weights, mixture, c)
-        cross = rule.correlation(target, mixture, c, series, signal) @ scaled
-        return series, loadings, rule.second_moment(target, mixture, c) - 2 * cross
+        cross, left_out = rule.correlation(target, mixture, c, series, signal)
+        linear = rule.second_moment(target, mixture, c) - 2 * cross @ scaled
+        return series.cut(DEGREE + 1), loadings, linear, 2 * left_out @ jnp.abs(scaled)
 
     shares = mixture.weights
-    series, loadings, linear = jax.lax.map(component, jnp.arange(shares.size))
+    series, loadings, linear, left_out = jax.lax.map(component, jnp.arange(shares.size))
     quadratic, tail = _quadratic(shares, series, loadings, weights, scaled)
     independent = target.noise**2 + features.noise_variance * jnp.sum(scaled**2)
-    return PopulationError(jnp.sum(shares * linear) + quadratic + independent, jnp.abs(tail))
+    value = jnp.sum(shares * linear) + quadratic + independent
+    return PopulationError(value, jnp.abs(tail) + jnp.sum(shares * left_out))
 
 
 def _quadratic(
@@ -98,8 +101,7 @@ def _quadratic(
                 scaled[:, None] * own.coefficients,
             )
             # on the diagonal the series is cut but the second moment is known
-            missing = own.second_moment - jnp.sum(own.coefficients**2, axis=1)
-            root = jnp.sqrt(jnp.maximum(missing, 0))
+            root = jnp.sqrt(own.missing())
             diagonal = jnp.sum(left * (scaled * root**2)[index])
             terms = own.coefficients.shape[1]
             cut = jnp.sum((left * root[index])[:, None] * r**terms * (scaled * root))
@@ -117,9 +119,11 @@ def _series_sum(
     left: Float[Array, "rows terms"],
     right: Float[Array, "width terms"],
 ) -> Float[Array, ""]:
-    """Σ_ij Σ_p left_ip right_jp r_ij^p, by Horner's rule, elementwise and fused."""
-    columns = right.T
-    value = jnp.zeros_like(r)
-    for p in reversed(range(left.shape[1])):
-        value = value * r + left[:, p][:, None] * columns[p]
+    """Σ_ij Σ_p left_ip right_jp r_ij^p, elementwise by Horner's rule."""
+
+    def horner(value: Array, term: tuple[Array, Array]) -> tuple[Array, None]:
+        row, column = term
+        return value * r + row[:, None] * column, None
+
+    value, _ = jax.lax.scan(horner, jnp.zeros_like(r), (left.T, right.T), reverse=True, unroll=8)
     return jnp.sum(value)

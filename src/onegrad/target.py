@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from onegrad import _checks, activations
+from onegrad._checks import Vector, Vectors
 from onegrad.activations import Activation, Function
 from onegrad.document import Document
 from onegrad.errors import InputError
@@ -35,7 +36,7 @@ class SingleIndex(Document):
     kind: ClassVar[str | None] = "single-index"
 
     link: str | Function | Activation = "relu"
-    direction: tuple[float, ...] | None = None
+    direction: Vector | None = None
     noise: float = 0.0
     seed: int | None = None
 
@@ -100,7 +101,7 @@ class MultiIndex(Document):
     kind: ClassVar[str | None] = "multi-index"
 
     function: str | Callable[[Array], Array]
-    directions: tuple[tuple[float, ...], ...]
+    directions: Vectors
     noise: float = 0.0
 
     def __post_init__(self) -> None:
@@ -143,7 +144,7 @@ class ComponentLabels(Document):
 
     kind: ClassVar[str | None] = "component-labels"
 
-    values: tuple[float, ...]
+    values: Vector
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _checks.reals("values", self.values))

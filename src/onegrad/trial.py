@@ -136,9 +136,9 @@ def run(
     recipe: Recipe, numbers: Numbers, weight_key: Key[Array, ""], data_key: Key[Array, ""]
 ) -> dict[str, Errors]:
     """One trial. Weights and models' noise come from one key, all data from the other."""
-    draws = _draws(recipe, numbers, data_key)
+    draws = data_sets(recipe, numbers, data_key)
     numbers = numbers.cast(recipe.dtype)
-    step = _step(recipe, numbers, draws[STEP_DATA], weight_key)
+    step = take_step(recipe, numbers, draws[STEP_DATA], weight_key)
     maps = feature_maps(recipe, numbers, step)
     keys = {
         model: jax.random.fold_in(jax.random.fold_in(weight_key, MODEL_NOISE), i)
@@ -167,9 +167,9 @@ def train(
     recipe: Recipe, numbers: Numbers, weight_key: Key[Array, ""], data_key: Key[Array, ""]
 ) -> tuple[Step, ridge.Solution]:
     """The network of a trial itself: what `run` measures when the models are ("network",)."""
-    draws = _draws(recipe, numbers, data_key)
+    draws = data_sets(recipe, numbers, data_key)
     numbers = numbers.cast(recipe.dtype)
-    step = _step(recipe, numbers, draws[STEP_DATA], weight_key)
+    step = take_step(recipe, numbers, draws[STEP_DATA], weight_key)
     maps = feature_maps(recipe, numbers, step)
     keys = {"network": weight_key}
     solutions, _ = _fit(recipe, numbers, step.weights, maps, draws[TRAIN_DATA], keys)
@@ -191,7 +191,7 @@ def feature_maps(recipe: Recipe, numbers: Numbers, step: Step) -> dict[str, Feat
     return {model: BUILDERS[model](layer) for model in recipe.models}
 
 
-def _draws(recipe: Recipe, numbers: Numbers, key: Array) -> dict[int, Draw]:
+def data_sets(recipe: Recipe, numbers: Numbers, key: Array) -> dict[int, Draw]:
     """The independent data sets as functions of sample indices, in the recipe's dtype."""
     counts = {STEP_DATA: recipe.step_samples, TRAIN_DATA: recipe.samples}
     if not recipe.population:
@@ -234,7 +234,7 @@ def _pool_inputs(source: Inputs | None, counts: dict[int, int], key: Array) -> d
     return inputs
 
 
-def _step(recipe: Recipe, numbers: Numbers, draw: Draw, key: Array) -> Step:
+def take_step(recipe: Recipe, numbers: Numbers, draw: Draw, key: Array) -> Step:
     """F, w, G and F̂ = F + ηG."""
     first, second = network.initialise(
         jax.random.fold_in(key, FIRST_LAYER), recipe.width, recipe.dimension, numbers.trace

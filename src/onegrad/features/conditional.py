@@ -5,12 +5,14 @@ direction), the features are Gaussian: φ̂ = ν(κ) + Ψ(κ) z⊥ + Φ(κ)^{1/2
 bounded with the activation.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from onegrad import gaussian
 from onegrad.activations import Activation
 from onegrad.features.interface import Block, Layer
 from onegrad.mixture import MixtureNumbers
@@ -21,34 +23,55 @@ REACH = 9.0  # standard deviations of a neuron's signal part that the tables cov
 POWER_ITERATIONS = 16
 
 
+# ν, E σ' and √Φ of every neuron at its own u_i = s_iᵀκ (rows, width)
+Smoothed = Callable[[Array], tuple[Array, Array, Array]]
+
+
 @dataclass(frozen=True)
 class Conditional:
-    """`tables` hold ν, E σ' and √Φ of every neuron on a grid uniform in asinh(u), u = s_iᵀκ.
-
-    Smoothed by its bulk, an activation is a function of one variable a neuron; it bends near u = 0,
-    where asinh spends the grid, and is interpolated by cubics: to 1e-7 of the features' scale.
-    """
+    """Smoothed by its bulk, an activation is a function of one variable a neuron."""
 
     direction: Float[Array, "bulk"]
-    positions: Float[Array, "width signal+1"]
-    tables: Float[Array, "3 width grid"]
-    edge: Float[Array, ""]
+    positions: Float[Array, "width coordinates"]
+    smoothed: Smoothed
 
     def __call__(self, block: Block) -> Float[Array, "rows width"]:
         signal = self.positions.shape[1] - 1
         along = block.x[:, signal:] @ self.direction
         position = jnp.concatenate([block.x[:, :signal], along[:, None]], axis=1)
         u = position @ self.positions.T
-        mean, slope, spread = self._smoothed(u)
+        mean, slope, spread = (part.astype(u.dtype) for part in self.smoothed(u))
         return mean + slope * (block.preactivation - u) + spread * block.noise()
 
-    def _smoothed(self, u: Float[Array, "rows width"]) -> tuple[Array, Array, Array]:
-        """Four-point Lagrange interpolation of the three tables at u."""
+
+@dataclass(frozen=True)
+class Exact:
+    """By closed forms, in float64: Φ is a difference of squares that float32 would lose."""
+
+    activation: Activation
+    bulk_norm: Float[Array, "width"]
+
+    def __call__(self, u: Float[Array, "rows width"]) -> tuple[Array, Array, Array]:
+        return smooth(self.activation, u.astype(jnp.float64), self.bulk_norm)
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """Cubic interpolation on a grid uniform in asinh(u): activations bend near u = 0 and are flat or
+    straight far out, where the grid is coarse.
+
+    Good to 1e-6 of the features' scale for the registry; an activation that bends far out is worse.
+    """
+
+    tables: Float[Array, "3 width grid"]
+    edge: Float[Array, ""]
+
+    def __call__(self, u: Float[Array, "rows width"]) -> tuple[Array, Array, Array]:
         width, grid = self.tables.shape[1:]
         place = (jnp.arcsinh(u) + self.edge) * ((grid - 1) / (2 * self.edge))
         cell = jnp.clip(jnp.floor(place).astype(jnp.int32), 1, grid - 3)
         t = place - cell
-        weights = (
+        weights = (  # Lagrange's, of the four points around u
             -t * (t - 1) * (t - 2) / 6,
             (t + 1) * (t - 1) * (t - 2) / 2,
             -(t + 1) * t * (t - 2) / 2,
@@ -58,7 +81,7 @@ class Conditional:
 
         def look_up(table: Array) -> Array:
             flat = table.ravel()
-            return sum((w * flat[first + i] for i, w in enumerate(weights)), jnp.zeros((), u.dtype))
+            return sum((w * flat[first + i] for i, w in enumerate(weights)), jnp.zeros_like(u))
 
         mean, slope, spread = (look_up(table) for table in self.tables)
         return mean, slope, jnp.maximum(spread, 0)
@@ -72,24 +95,40 @@ def build(layer: Layer) -> Conditional:
     direction = gradient_direction(layer.gradient[:, signal:], layer.second)
     along = bulk @ direction
     positions = jnp.concatenate([layer.weights[:, :signal], along[:, None]], axis=1)
-    bulk_norm = jnp.sqrt(jnp.sum(bulk**2, axis=1) - along**2)
+    bulk_norm = jnp.sqrt(jnp.sum(bulk**2, axis=1) - along**2).astype(jnp.float64)
+    activation = layer.activation
+    if activation.is_closed:
+        return Conditional(direction, positions, Exact(activation, bulk_norm))
     edge = jnp.arcsinh(_largest(positions, layer.mixture))
-    u = jnp.sinh(jnp.linspace(-1, 1, GRID, dtype=edge.dtype) * edge)
-    # half the nodes: the tables need 1e-7, not the 1e-10 of published coefficients
-    activation = replace(layer.activation, order=layer.activation.order // 2)
+    tables = _tables(activation, bulk_norm, edge.astype(jnp.float64)).astype(edge.dtype)
+    return Conditional(direction, positions, Tabulated(tables, edge))
+
+
+def _tables(
+    activation: Activation, bulk_norm: Float[Array, "width"], edge: Float[Array, ""]
+) -> Float[Array, "3 width grid"]:
+    u = jnp.sinh(jnp.linspace(-1, 1, GRID) * edge)
     tables = jax.lax.map(lambda norm: jnp.stack(smooth(activation, u, norm)), bulk_norm, batch_size=BLOCK)
-    return Conditional(direction, positions, jnp.moveaxis(tables, 1, 0), edge)
+    return jnp.moveaxis(tables, 1, 0)
 
 
 def smooth(
-    activation: Activation, u: Float[Array, "grid"], bulk_norm: Float[Array, ""]
+    activation: Activation, u: Float[Array, "*shape"], bulk_norm: Float[Array, "..."]
 ) -> tuple[Array, Array, Array]:
     """ν = E σ(u + a g), E σ'(u + a g) and √Φ, Φ = Var σ(u + a g) − a²(E σ')², g ~ N(0, 1)."""
-    sd = jnp.full_like(u, bulk_norm)
-    coefficients = activation.coefficients(u, sd, 1)
-    mean, tilt = coefficients[..., 0], coefficients[..., 1]
-    variance = activation.second_moment(u, sd) - mean**2 - tilt**2
-    return mean, tilt / sd, jnp.sqrt(jnp.maximum(variance, 0))
+    sd = jnp.broadcast_to(bulk_norm, u.shape)
+    if activation.is_closed:
+        coefficients = activation.coefficients(u, sd, 1)
+        mean, tilt = coefficients[..., 0], coefficients[..., 1]
+        leftover = activation.second_moment(u, sd) - mean**2 - tilt**2
+    else:
+        # Φ as the mean square of what a line does not explain: no difference of large numbers
+        g, weights = gaussian.rule(u, sd, activation.kinks, activation.order)
+        values = activation(u[..., None] + sd[..., None] * g)
+        mean, tilt = jnp.sum(weights * values, axis=-1), jnp.sum(weights * g * values, axis=-1)
+        line = mean[..., None] + tilt[..., None] * g
+        leftover = jnp.sum(weights * (values - line) ** 2, axis=-1)
+    return mean, tilt / sd, jnp.sqrt(jnp.maximum(leftover, 0))
 
 
 def gradient_direction(
@@ -104,7 +143,7 @@ def gradient_direction(
         norm = jnp.linalg.norm(vector)
         return vector / jnp.where(norm > 0, norm, 1.0)
 
-    def iterate(_: int, vector: Array) -> Array:
+    def iterate(_: Array | int, vector: Array) -> Array:
         return unit(gradient.T @ (gradient @ vector))
 
     return jax.lax.fori_loop(0, POWER_ITERATIONS, iterate, unit(gradient.T @ second))

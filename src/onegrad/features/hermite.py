@@ -27,7 +27,8 @@ class Hermite:
 
     def polynomial(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         terms = gaussian.hermite(preactivation / self.bulk_std, self.coefficients.size - 1)
-        return sum((c * t for c, t in zip(self.coefficients, terms, strict=True)), jnp.zeros(()))
+        pairs = zip(self.coefficients, terms, strict=True)
+        return sum((c * term for c, term in pairs), jnp.zeros_like(preactivation))
 
     def __call__(self, block: Block) -> Float[Array, "rows width"]:
         return self.polynomial(block.preactivation) + self.residual * block.noise()

@@ -1,6 +1,6 @@
 """The interface of the feature maps."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float, Int, Key
 
@@ -37,12 +37,14 @@ class Block(NamedTuple):
         return draw.astype(self.preactivation.dtype)
 
 
+@runtime_checkable
 class FeatureMap(Protocol):
     """Maps a block of samples to features φ (without the 1/√k)."""
 
     def __call__(self, block: Block) -> Float[Array, "rows width"]: ...
 
 
+@runtime_checkable
 class PopulationMap(FeatureMap, Protocol):
     """A map whose features are functions of their own pre-activation plus independent noise."""
 
