@@ -3,10 +3,22 @@
 ONEGRAD_TEST_SEED chooses another seed than 0; a statistical test that fails for one in many is wrong.
 """
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
+
+# Small problems compile far longer than they run. One compilation cache serves a whole test run: the process
+# that starts first makes it, its workers and the command lines they call inherit it. jax reads it when it is
+# imported, so it is set before anything else.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    folder = tempfile.mkdtemp(prefix="onegrad-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 from onegrad import numerics
 

@@ -73,7 +73,9 @@ def test_a_callable_has_no_json_until_it_has_a_name():
 
     problem = general(activation=softsign)
     assert problem == general(activation=softsign)
-    with pytest.raises(og.InputError, match=r"activation is a Activation without a name, .* register it under a name"):
+    with pytest.raises(
+        og.InputError, match=r"activation is a Activation without a name, .* register it under a name"
+    ):
         problem.to_json()
     with pytest.raises(og.InputError, match="no JSON and no hash"):
         _ = problem.content_hash

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -150,7 +149,6 @@ def doctor(
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point: every expected failure is one line on stderr and an exit code (errors.py)."""
-    warnings.showwarning = _show_warning
     try:
         return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:

@@ -17,8 +17,8 @@ D = TypeVar("D", bound="Document")
 
 def refuse_unnamed(name: str, value: Any) -> Any:
     raise InputError(
-        f"{name} is a {type(value).__name__} without a name, so it has no JSON and no hash; register it under a name first "
-        "(og.register_activation, og.register_function) or use a Mixture"
+        f"{name} is a {type(value).__name__} without a name, so it has no JSON and no hash; "
+        "register it under a name first (og.register_activation, og.register_function) or use a Mixture"
     )
 
 

@@ -244,7 +244,8 @@ class Mixture(Document):
     ) -> tuple[Float[Array, "count dimension"], Int[Array, "count"]]:
         """`count` inputs and the component of each. Sample i is the same for every `count` > i."""
         count = _checks.integer("count", count)
-        return sample_rows(self.numbers(), self.dimension, root_key(key), jnp.arange(count))
+        x, component, _ = sample_rows(self.numbers(), self.dimension, root_key(key), jnp.arange(count))
+        return x, component
 
     @classmethod
     def decode(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -257,15 +258,19 @@ class Mixture(Document):
 
 def sample_rows(
     numbers: MixtureNumbers, dimension: int, key: Array, rows: Int[Array, "rows"]
-) -> tuple[Float[Array, "rows dimension"], Int[Array, "rows"]]:
-    """The samples with these indices: n normals each, and one more that picks the component."""
+) -> tuple[Float[Array, "rows dimension"], Int[Array, "rows"], Float[Array, "rows"]]:
+    """The samples with these indices: inputs, components, and a standard normal each for the label.
+
+    A row is n + 2 normals: the inputs before colouring, one that picks the component, the label's.
+    """
     signal = numbers.means.shape[1]
-    normals = row_normals(key, rows, dimension + 1)
+    normals = row_normals(key, rows, dimension + 2)
     edges = jnp.cumsum(numbers.weights)
     component = jnp.searchsorted(edges / edges[-1], norm.cdf(normals[:, dimension]), side="right")
     component = jnp.minimum(component, edges.size - 1)
     x = normals[:, :dimension]
-    return x.at[:, :signal].set(colour(numbers, x[:, :signal], component)), component
+    x = x.at[:, :signal].set(colour(numbers, x[:, :signal], component))
+    return x, component, normals[:, dimension + 1]
 
 
 def colour(

@@ -7,6 +7,7 @@ blocks, so that no more than the m×k features of the training set is ever held,
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple, cast
 
 import jax
@@ -26,7 +27,6 @@ BLOCK = 1024  # rows of a sample block; results do not depend on it, every sampl
 
 # Names of the random streams of a trial; each is fold_in of the trial's key.
 FIRST_LAYER, STEP_DATA, TRAIN_DATA, TEST_DATA, MODEL_NOISE = range(5)
-INPUTS, LABEL_NOISE = range(2)  # of a data set
 TRAIN, TEST = range(2)  # of a model's noise
 
 
@@ -197,13 +197,10 @@ def data_sets(recipe: Recipe, numbers: Numbers, key: Array) -> dict[int, Draw]:
     if not recipe.population:
         counts[TEST_DATA] = recipe.test_samples
 
-    def labelled(name: int, inputs: Callable) -> Draw:
-        noise_key = jax.random.fold_in(jax.random.fold_in(key, name), LABEL_NOISE)
-
+    def labelled(inputs: Callable) -> Draw:
         def draw(rows: Array) -> tuple[Array, Array]:
-            x, component = inputs(rows)
-            y = recipe.rule.label(numbers.target, x, component)
-            y = y + numbers.target.noise * row_normals(noise_key, rows, 1)[:, 0]
+            x, component, normal = inputs(rows)
+            y = recipe.rule.label(numbers.target, x, component) + numbers.target.noise * normal
             return x.astype(recipe.dtype), y.astype(recipe.dtype)
 
         return draw
@@ -212,14 +209,14 @@ def data_sets(recipe: Recipe, numbers: Numbers, key: Array) -> dict[int, Draw]:
         inputs = _mixture_inputs(numbers.mixture, recipe.dimension, tuple(counts), key)
     else:
         inputs = _pool_inputs(recipe.inputs, counts, key)
-    return {name: labelled(name, inputs[name]) for name in counts}
+    return {name: labelled(inputs[name]) for name in counts}
 
 
 def _mixture_inputs(
     mixture: MixtureNumbers, dimension: int, names: tuple[int, ...], key: Array
 ) -> dict[int, Callable]:
     """A mixture has no end: every data set is a stream of its own."""
-    streams = {name: jax.random.fold_in(jax.random.fold_in(key, name), INPUTS) for name in names}
+    streams = {name: jax.random.fold_in(key, name) for name in names}
     return {name: partial(sample_rows, mixture, dimension, stream) for name, stream in streams.items()}
 
 
@@ -227,11 +224,16 @@ def _pool_inputs(source: Inputs | None, counts: dict[int, int], key: Array) -> d
     """Other inputs are drawn in one call, so that a finite pool can hand out distinct samples."""
     assert source is not None
     x, component = source.sample(key, sum(counts.values()))
-    inputs, first = {}, 0
-    for name, count in counts.items():
-        inputs[name] = lambda rows, first=first: (x[first + rows], component[first + rows])
-        first += count
-    return inputs
+
+    def part(first: int, noise_key: Array) -> Callable:
+        def inputs(rows: Array) -> tuple[Array, Array, Array]:
+            normal = row_normals(noise_key, rows, 1)[:, 0]
+            return x[first + rows], component[first + rows], normal
+
+        return inputs
+
+    firsts = dict(zip(counts, accumulate([0, *counts.values()]), strict=False))
+    return {name: part(first, jax.random.fold_in(key, name)) for name, first in firsts.items()}
 
 
 def take_step(recipe: Recipe, numbers: Numbers, draw: Draw, key: Array) -> Step:
