@@ -41,6 +41,18 @@ def test_a_kink_is_exact_when_split_and_rough_when_not():
     assert abs(float(rough) - exact) > 1e-7
 
 
+@pytest.mark.parametrize("sd", [0.3, 5.0, 100.0])
+def test_shared_nodes_are_exact_or_not_used(sd):
+    """tanh has poles at ±iπ/2: equal steps resolve sd = 5 and not sd = 100, where `project` takes over."""
+    mean, sd = jnp.asarray([0.0, 0.7, -3.0]), jnp.asarray([sd, sd, sd / 2])
+    split = gaussian.project(jnp.tanh, mean, sd, 40, order=256)
+    shared = gaussian.project_analytic(jnp.tanh, mean, sd, 40, np.pi / 2)
+    np.testing.assert_allclose(shared, split, atol=1e-12)
+    # planted: a strip that is claimed and not there
+    wrong = gaussian.project_analytic(jnp.tanh, mean, sd, 40, 1e3)
+    assert (np.max(np.abs(wrong - split)) > 1e-4) == bool(sd[0] == 100)
+
+
 def test_tensor_rule_integrates_polynomials_exactly():
     nodes, weights = gaussian.tensor_rule(3, 4)
     assert weights.sum() == pytest.approx(1.0)

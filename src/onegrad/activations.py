@@ -1,7 +1,8 @@
 """Activations and links: the function, its derivative, and its averages over a Gaussian.
 
 The theory and every equivalent model need only E[σ(mean + sd·z) He_p(z)/√p!] and E[σ(mean + sd·z)²].
-They are closed forms where these exist, else `gaussian.project`, which splits at kinks.
+They are closed forms where these exist; a matrix product over nodes that all Gaussians share where σ is
+known to be analytic; else `gaussian.project`, which splits at kinks.
 """
 
 import warnings
@@ -31,7 +32,8 @@ MAX_ORDER = 1024  # nodes a side beyond which a callable's quadrature is not ref
 class Activation:
     """A scalar function σ with its Gaussian averages. Call it like the function.
 
-    `kinks` are the points where σ or σ' jumps; `order` is the number of quadrature nodes a side.
+    `kinks` are the points where σ or σ' jumps; `order` is the number of quadrature nodes a side; `strip`
+    is the half-width of the strip about the real axis in which σ is analytic, where that is known.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Activation:
     derivative: Function
     kinks: tuple[float, ...] = (0.0,)
     order: int = 64
+    strip: float | None = None
     closed_coefficients: Coefficients | None = None
     closed_second_moment: Moment | None = None
 
@@ -56,6 +59,8 @@ class Activation:
         """c_p = E[σ(mean + sd·z) He_p(z)/√p!], p = 0..degree. By Stein c_0 = E σ and c_1 = sd·E σ'."""
         if self.closed_coefficients is not None:
             return self.closed_coefficients(mean, sd, degree)
+        if self.strip is not None:
+            return gaussian.project_analytic(self.function, mean, sd, degree, self.strip)
         return gaussian.project(self.function, mean, sd, degree, self.kinks, self.order)
 
     def second_moment(
@@ -81,7 +86,7 @@ def hermite_expansion(
 ) -> HermiteExpansion:
     """SPEC §7: h_p/√p! and h*, with an error estimate (0 for closed forms up to rounding).
 
-    The estimate is the change when the quadrature's nodes double; it warns above 1e-10.
+    The estimate is the change to a split quadrature with twice the nodes; it warns above 1e-10.
     """
     function = find(activation)
     sd = _checks.positive("sd", sd)
@@ -89,7 +94,7 @@ def hermite_expansion(
     coefficients, second = _expand(function, sd, degree)
     error = 0.0
     if not function.is_closed:
-        finer = _expand(replace(function, order=2 * function.order), sd, degree)
+        finer = _expand(replace(function, order=2 * function.order, strip=None), sd, degree)
         error = float(max(np.max(np.abs(finer[0] - coefficients)), abs(finer[1] - second)))
         coefficients, second = finer
         if error > PROMISED_ERROR:
@@ -122,13 +127,17 @@ def _registry() -> dict[str, Activation]:
     slope = 0.01
     leaky_coefficients, leaky_moment = closed_forms.leaky_relu(slope)
     smooth = [
-        Activation("tanh", jnp.tanh, lambda x: 1 - jnp.tanh(x) ** 2),
-        Activation("sigmoid", jax.nn.sigmoid, lambda x: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x)),
-        Activation("softplus", jax.nn.softplus, jax.nn.sigmoid),
+        # poles at ±iπ/2, and at ±iπ for the logistic family
+        Activation("tanh", jnp.tanh, lambda x: 1 - jnp.tanh(x) ** 2, strip=np.pi / 2),
+        Activation(
+            "sigmoid", jax.nn.sigmoid, lambda x: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x), strip=np.pi
+        ),
+        Activation("softplus", jax.nn.softplus, jax.nn.sigmoid, strip=np.pi),
         Activation(
             "silu",
             jax.nn.silu,
             lambda x: jax.nn.sigmoid(x) * (1 + x * jax.nn.sigmoid(-x)),
+            strip=np.pi,
         ),
         Activation(
             "erf",
