@@ -53,7 +53,9 @@ def main() -> None:
     axes.title.set_fontsize(9.5)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(ncols=3, fontsize=8, frameon=False)
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda i: (list(COLOURS).index(labels[i].split(",")[0]), labels[i]))
+    axes.legend([handles[i] for i in order], [labels[i] for i in order], ncols=3, fontsize=8, frameon=False)
     figure.savefig(Path(__file__).with_name("fig1a.png"), dpi=140)
 
 
