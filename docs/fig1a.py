@@ -54,7 +54,8 @@ def main() -> None:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     handles, labels = axes.get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda i: (list(COLOURS).index(labels[i].split(",")[0]), labels[i]))
+    colours = list(COLOURS)
+    order = sorted(range(len(labels)), key=lambda i: (colours.index(labels[i].split(",")[0]), labels[i]))
     axes.legend([handles[i] for i in order], [labels[i] for i in order], ncols=3, fontsize=8, frameon=False)
     figure.savefig(Path(__file__).with_name("fig1a.png"), dpi=140)
 
