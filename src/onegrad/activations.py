@@ -129,9 +129,7 @@ def _registry() -> dict[str, Activation]:
     smooth = [
         # poles at ±iπ/2, and at ±iπ for the logistic family
         Activation("tanh", jnp.tanh, lambda x: 1 - jnp.tanh(x) ** 2, strip=np.pi / 2),
-        Activation(
-            "sigmoid", jax.nn.sigmoid, lambda x: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x), strip=np.pi
-        ),
+        Activation("sigmoid", jax.nn.sigmoid, lambda x: jax.nn.sigmoid(x) * jax.nn.sigmoid(-x), strip=np.pi),
         Activation("softplus", jax.nn.softplus, jax.nn.sigmoid, strip=np.pi),
         Activation(
             "silu",
