@@ -89,8 +89,11 @@ def test_flags_override_the_file(tmp_path):
         (["--wdth", "3"], 2, "--wdth"),
         (["absent.toml"], 2, "cannot read absent.toml"),
         (["--models", "network,hermit"], 2, 'did you mean "hermite"'),
-        (["--out", "results.csv"], 2, "out must end in .nc"),
+        (["--out", "results.csv"], 2, "out must be a file that ends in .nc"),
         (["--out", "no/such/folder/a.nc"], 2, "existing folder"),
+        (["--models", ""], 2, "models must be one of"),
+        (["--rank", "1000000"], 2, "dimension must be ≥ 2000000"),
+        (["--weights=-0.5,1.5"], 2, "weights[0] must be in [0, 1], got -0.5"),
         (["--width", "10000000", "--test-samples", "10"], 5, "largest width that fits"),
         (
             ["--activation", "square", "--learning-rate", "1e160", "--strengths", "1"],

@@ -102,8 +102,9 @@ def test_flat_alternatives():
         (GENERAL.replace("learning_rate = 40.0", ""), 'needs the key "learning_rate"'),
         (GENERAL.replace("width = 600", "width = 600\nnoise = 0.1"), "belongs inside"),
         (GENERAL.replace('"single-index"', '"single"'), 'kind must be one of .*"single-index"'),
-        (GENERAL.replace("strengths", "strength"), r'"strength" in mixture.components\[0\]|components\[0\]'),
-        ("[mixture]\ndimension = 3\n", 'mixture needs the key "components"|learning_rate'),
+        (GENERAL.replace("strengths", "strength"), r'unknown key "strength" in components\[0\].*"strengths"'),
+        ("[mixture]\ndimension = 3\n", 'needs the key "learning_rate"'),
+        ("learning_rate = 1\n[mixture]\ndimension = 3\n", 'mixture needs the key "components"'),
         ("degree = 0", "degree must be an integer ≥ 1"),
     ],
 )

@@ -146,13 +146,13 @@ def test_jit_vmap_and_eager_agree():
 
 
 def test_new_numbers_compile_nothing():
-    og.simulate(paper(50, alpha=0.5), 1, degree=2)
+    og.simulate(paper(50, alpha=0.5), 1)
     compiled = trial.run._cache_size()
-    og.simulate(paper(50, alpha=0.1, beta=0.9), 1, degree=2)
-    og.simulate(paper(50, ridge=0.7, learning_rate=3.3), 2, seed=8, degree=2)
-    og.simulate(paper(50, target=og.SingleIndex("relu", noise=0.4)), 1, degree=2)
+    og.simulate(paper(50, alpha=0.1, beta=0.9), 1)
+    og.simulate(paper(50, ridge=0.7, learning_rate=3.3), 2, seed=8)
+    og.simulate(paper(50, target=og.SingleIndex("relu", noise=0.4)), 1)
     assert trial.run._cache_size() == compiled
-    og.simulate(paper(50, width=49), 1, degree=2)
+    og.simulate(paper(50, width=49), 1)
     assert trial.run._cache_size() == compiled + 1
 
 
@@ -278,6 +278,9 @@ def test_other_inputs_come_in_through_the_same_door(seed):
     assert float(data.misclassification.sel(model="network").mean()) < 0.2
     with pytest.raises(og.InputError, match="degree must be given"):
         og.simulate(problem, 1)
+    # 20 + 20 + 100 of 60: never copies of the last row
+    with pytest.raises(og.InputError, match=r"must return inputs \(140, 20\).*got \(60, 20\)"):
+        og.simulate(problem, 1, models="network")
     with pytest.raises(og.InputError, match="among network, hermite with inputs that are not a Mixture"):
         og.simulate(problem, 1, models="conditional")
     with pytest.raises(og.InputError, match='evaluation must be "fresh"'):
@@ -288,6 +291,41 @@ def test_other_inputs_come_in_through_the_same_door(seed):
     draws = trial.data_sets(recipe, trial.Numbers.of(problem, 1), numerics.root_key(seed))
     rows = np.concatenate([np.asarray(draw(jnp.arange(20))[0]) for draw in draws.values()])
     assert len(np.unique(rows, axis=0)) == 60
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dimension": 20.5}, "mixture.dimension must be an integer"),
+        ({"trace": -1.0}, "mixture.trace must be > 0"),
+        ({"bulk_std": float("nan")}, "mixture.bulk_std must be > 0"),
+    ],
+)
+def test_inputs_with_wrong_numbers_are_refused(changes, message):
+    pool = Pool(np.zeros((9, 20)), np.zeros(9, int), **changes)
+    with pytest.raises(og.InputError, match=message):
+        og.Problem(pool, target=og.ComponentLabels([1]), width=2, samples=2, learning_rate=1.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OutsideJax(Pool):
+    def sample(self, key, count):
+        return np.asarray(jax.random.normal(key, (count, 20))), np.zeros(count, int)
+
+
+def test_inputs_that_jax_cannot_trace_are_refused():
+    inputs = OutsideJax(np.zeros((1, 20)), np.zeros(1, int))
+    problem = og.Problem(inputs, target=og.ComponentLabels([1]), width=2, samples=2, learning_rate=1.0)
+    with pytest.raises(og.InputError, match="must be traceable by JAX"):
+        og.simulate(problem, 1, models="network")
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_exact_errors_are_float64_whatever_the_trial_is(activation):
+    problem = general(activation=activation)
+    single = og.simulate(problem, 2, evaluation="population", dtype="float32")
+    double = og.simulate(problem, 2, evaluation="population")
+    np.testing.assert_allclose(single.test_error, double.test_error, rtol=1e-3)
 
 
 def test_the_callers_jax_settings_are_untouched():

@@ -69,6 +69,9 @@ class Activation:
         """E σ(mean + sd·z)²."""
         if self.closed_second_moment is not None:
             return self.closed_second_moment(mean, sd)
+        if self.strip is not None:
+            squares = gaussian.project_analytic(lambda x: self.function(x) ** 2, mean, sd, 0, self.strip)
+            return squares[..., 0]
         return gaussian.average(lambda x: self.function(x) ** 2, mean, sd, self.kinks, self.order)
 
 
@@ -117,6 +120,38 @@ def _expand(function: Activation, sd: float, degree: int) -> tuple[np.ndarray, f
 def _centred_averages(function: Activation, sd: Array, degree: int) -> tuple[Array, Array]:
     mean = jnp.zeros_like(sd)
     return function.coefficients(mean, sd, degree), function.second_moment(mean, sd)
+
+
+@lru_cache(maxsize=256)
+def slope(function: Activation) -> Activation:
+    """σ' as an activation; its coefficients are σ's, by Stein: c'_p = c_{p+1} √(p+1)/sd."""
+
+    def coefficients(mean: Array, sd: Array, degree: int) -> Array:
+        orders = jnp.arange(1, degree + 2, dtype=mean.dtype)
+        return function.coefficients(mean, sd, degree + 1)[..., 1:] * jnp.sqrt(orders) / sd[..., None]
+
+    return Activation(
+        f"{function.name}'",
+        function.derivative,
+        _elementwise_derivative(function.derivative),
+        function.kinks,
+        function.order,
+        function.strip,
+        closed_coefficients=coefficients,
+    )
+
+
+@lru_cache(maxsize=256)
+def squared(function: Activation) -> Activation:
+    """σ² as an activation."""
+    return Activation(
+        f"{function.name}²",
+        lambda x: function(x) ** 2,
+        lambda x: 2 * function(x) * function.derivative(x),
+        function.kinks,
+        function.order,
+        function.strip,
+    )
 
 
 # --- registry -------------------------------------------------------------------------------------
@@ -235,15 +270,17 @@ def activation(
     """
     if not callable(function):
         raise _checks.refuse("function", "a callable", function)
-    return _wrapped(function, derivative, _checks.reals("kinks", kinks))
+    return _wrapped(function, derivative, _checks.reals("kinks", kinks), "activation")
 
 
 @lru_cache(maxsize=256)
-def _wrapped(function: Function, derivative: Function | None, kinks: tuple[float, ...]) -> Activation:
+def _wrapped(
+    function: Function, derivative: Function | None, kinks: tuple[float, ...], argument: str
+) -> Activation:
     name = getattr(function, "__qualname__", repr(function))
     if derivative is None:
         derivative = _elementwise_derivative(function)
-    _probe(name, function, derivative)
+    _probe(argument, name, function, derivative)
     wrapped = Activation(name, function, derivative, kinks=kinks)
     return replace(wrapped, order=_settled_order(wrapped))
 
@@ -257,7 +294,7 @@ def find(given: "str | Function | Activation", argument: str = "activation") -> 
         return _REGISTERED[given]
     if callable(given):
         registered = (known for known in _REGISTERED.values() if known.function is given)
-        return next(registered, None) or activation(given)
+        return next(registered, None) or _wrapped(given, None, (), argument)
     raise _checks.refuse(argument, "a name or a callable", given)
 
 
@@ -276,10 +313,10 @@ def _elementwise_derivative(function: Function) -> Function:
 
 
 @scoped
-def _probe(name: str, function: Function, derivative: Function) -> None:
+def _probe(argument: str, name: str, function: Function, derivative: Function) -> None:
     """Refuse a callable that is not elementwise, not traceable, or not finite."""
     points = jnp.linspace(-8.0, 8.0, 35).reshape(5, 7)
-    for what, candidate in (("activation", function), ("derivative", derivative)):
+    for what, candidate in ((argument, function), (f"{argument}'s derivative", derivative)):
         try:
             values = jax.jit(candidate)(points)
         except Exception as error:  # whatever the user's code raises is the user's to read

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,7 +12,7 @@ from cyclopts import App, CycloptsError, Parameter, Token
 
 import onegrad
 from onegrad import keys
-from onegrad.errors import InputError, OnegradError
+from onegrad.errors import InputError, OnegradError, RefusedError
 
 INTERRUPTED = 130
 
@@ -20,6 +21,7 @@ app = App(
     help="Predict, simulate and explain a two-layer network after one gradient step.",
     version=onegrad.__version__,
     help_on_error=False,
+    suppress_keyboard_interrupt=False,
 )
 
 
@@ -118,7 +120,7 @@ def simulate(
         written.problem,
         trials,
         seed,
-        models=models.split(",") if models else None,
+        models=_models(models),
         degree=written.degree,
         test_samples=test_samples,
         redraw=redraw,
@@ -127,10 +129,14 @@ def simulate(
         device=device,
         progress=True,
     )
+    # first what a full disk cannot take away
+    print(tables.as_json(data) if json else tables.as_text(data), flush=True)
     if out is not None:
-        data.to_netcdf(out, engine="h5netcdf")
+        try:
+            data.to_netcdf(out, engine="h5netcdf")
+        except OSError as error:
+            raise RefusedError(f"cannot write {out}: {error}") from None
         _say(f"wrote {out}")
-    print(tables.as_json(data) if json else tables.as_text(data))
     return 0
 
 
@@ -149,6 +155,7 @@ def doctor(
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point: every expected failure is one line on stderr and an exit code (errors.py)."""
+    warnings.showwarning = _show_warning
     try:
         return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:
@@ -160,6 +167,13 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("onegrad: interrupted")
         return INTERRUPTED
+    except BrokenPipeError:  # the reader of stdout has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _models(text: str | None) -> list[str] | None:
+    return None if text is None else text.split(",")
 
 
 def _numbers(name: str, text: str) -> list[float]:
@@ -172,8 +186,8 @@ def _numbers(name: str, text: str) -> list[float]:
 def _check_out(out: Path | None) -> None:
     if out is None:
         return
-    if out.suffix != ".nc":
-        raise InputError(f"out must end in .nc (netCDF), got {str(out)!r}")
+    if out.suffix != ".nc" or out.is_dir():
+        raise InputError(f"out must be a file that ends in .nc (netCDF), got {str(out)!r}")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise InputError(f"out must lie in an existing folder that can be written, got {str(out)!r}")
 

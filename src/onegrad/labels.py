@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from onegrad import gaussian
-from onegrad.activations import Activation
+from onegrad.activations import Activation, squared
 from onegrad.errors import AccuracyWarning, InputError
 from onegrad.gaussian import Series
 from onegrad.mixture import MixtureNumbers
@@ -43,6 +44,10 @@ class Rule(Protocol):
         self, numbers: TargetNumbers, mixture: MixtureNumbers, component: Int[Array, ""]
     ) -> Float[Array, ""]:
         """E[f²] in a component."""
+        ...
+
+    def squared(self) -> "Rule":
+        """The rule of f²."""
         ...
 
     def correlation(
@@ -86,6 +91,9 @@ class IndexRule:
 
     link: Activation
 
+    def squared(self) -> "IndexRule":
+        return IndexRule(squared(self.link))
+
     def label(self, numbers: TargetNumbers, x: Array, component: Array) -> Array:
         direction = numbers.directions[0]
         return self.link(x[:, : direction.size] @ direction)
@@ -119,6 +127,9 @@ class MultiIndexRule:
     """y = f(Ξx), averaged over the q indices by a Gauss–Hermite product rule (q ≤ 3)."""
 
     function: Callable[[Array], Array]
+
+    def squared(self) -> "MultiIndexRule":
+        return MultiIndexRule(_square_of(self.function))
 
     def label(self, numbers: TargetNumbers, x: Array, component: Array) -> Array:
         directions = numbers.directions
@@ -185,15 +196,20 @@ class MultiIndexRule:
 
 @dataclass(frozen=True)
 class ComponentRule:
-    """y = v_c: E[fσ_i | c] = v_c E[σ_i | c]."""
+    """y = v_c^power: E[fσ_i | c] = v_c^power E[σ_i | c]."""
+
+    power: int = 1
+
+    def squared(self) -> "ComponentRule":
+        return ComponentRule(2 * self.power)
 
     def label(self, numbers: TargetNumbers, x: Array, component: Array) -> Array:
-        return numbers.values[component]
+        return numbers.values[component] ** self.power
 
     def second_moment(
         self, numbers: TargetNumbers, mixture: MixtureNumbers, component: Int[Array, ""]
     ) -> Array:
-        return numbers.values[component] ** 2
+        return numbers.values[component] ** (2 * self.power)
 
     def correlation(
         self,
@@ -203,8 +219,13 @@ class ComponentRule:
         series: Series,
         signal_weights: Array,
     ) -> tuple[Array, Array]:
-        value = numbers.values[component] * series.coefficients[:, 0]
+        value = numbers.values[component] ** self.power * series.coefficients[:, 0]
         return value, jnp.zeros_like(value)
+
+
+@lru_cache(maxsize=256)
+def _square_of(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda indices: function(indices) ** 2
 
 
 def _tail(series: Series, label_missing: Array, r: Float[Array, "width"]) -> Array:

@@ -6,11 +6,14 @@ from pathlib import Path
 import jax
 import psutil
 
+from onegrad import gaussian, moments
 from onegrad.errors import RefusedError
+from onegrad.features import conditional
 from onegrad.trial import BLOCK, Recipe
 
 HEADROOM = 0.9  # share of the available memory that a trial may take
 GENERATOR = 3  # float64 arrays that drawing a block of normals holds at a time
+INPUT_GENERATOR = 5  # the same of a block of inputs, which are coloured too
 
 
 def estimate(recipe: Recipe) -> int:
@@ -28,9 +31,28 @@ def estimate(recipe: Recipe) -> int:
     features = (models + 1) * m * k
     gram = 3 * min(m, k) ** 2
     block = rows * (n + (2 + models) * k)
-    generator = 8 * GENERATOR * max(rows * max(n, k), n * k)
+    quadrature = 8 * 6 * _quadrature_nodes(recipe)
+    generator = 8 * max(INPUT_GENERATOR * rows * n, GENERATOR * rows * k, GENERATOR * n * k)
     pool = 8 * n * sum(counts) if recipe.inputs is not None else 0
-    return size * (layers + features + gram + block) + generator + pool
+    return size * (layers + features + gram + block) + generator + pool + quadrature
+
+
+def _quadrature_nodes(recipe: Recipe) -> int:
+    """Nodes that exist at a time where Gaussian averages have no closed form."""
+    function = recipe.activation
+    if function.is_closed:
+        return 0
+    sides = len(function.kinks) + 1
+    nodes = 0
+    if "conditional" in recipe.models:
+        nodes = max(nodes, conditional.BLOCK * conditional.GRID * sides * function.order)
+    if recipe.population:
+        finest = 2 * round(gaussian.reach(moments.LABEL_DEGREE) / min(gaussian.TRAPEZOID_STEPS)) + 1
+        split = sides * (function.order + moments.LABEL_DEGREE)
+        neurons = min(recipe.width, moments.SERIES_BLOCK)
+        shared = 0 if function.strip is None else (moments.LABEL_DEGREE + 1) * finest
+        nodes = max(nodes, neurons * max(split, finest) + shared)
+    return nodes
 
 
 def available(device: jax.Device) -> int:

@@ -31,8 +31,9 @@ class Inputs(Protocol):
 
     `trace` is the total variance that scales the first layer (F_ij ~ N(0, 1/trace)) and `bulk_std`
     the standard deviation of a bulk pre-activation. `sample` returns inputs (count, dimension) and
-    the component (class) of each (count,). A trial draws all its samples, of both training sets and
-    the test set, in one call: a finite pool can hand out distinct ones.
+    the component (class, from 0) of each (count,). A trial draws all its samples, of both training sets
+    and the test set, in one call: a finite pool can hand out distinct ones. The call is traced by JAX inside
+    a compiled trial: it must be a pure function of its key, in jax.numpy, and the object hashable.
     """
 
     @property
@@ -163,7 +164,15 @@ class Mixture(Document):
             raise InputError(
                 f"strengths must be one list for each of the {len(weights)} weights, got {len(strengths)}"
             )
+        if not weights:
+            raise _checks.refuse("weights", "one number a component", weights)
+        for c, weight in enumerate(weights):
+            _checks.within(f"weights[{c}]", weight, 0.0, 1.0)
         ranks = [len(row) for row in strengths]
+        if random_directions is None and sum(ranks) > dimension:
+            raise InputError(
+                f"dimension must be ≥ {sum(ranks)}, the signal coordinates these spikes take, got {dimension}"
+            )
         if random_directions is None:
             frames = _aligned_frames(ranks, alignment)
         elif alignment:
@@ -209,8 +218,9 @@ class Mixture(Document):
     @property
     def spread(self) -> float:
         """max(1, largest strength, largest squared mean): the data's part of β (SPEC §7)."""
-        strengths = [strength for c in self.components for strength in c.strengths]
-        means = [sum(value**2 for value in c.mean or ()) for c in self.components]
+        present = [c for c in self.components if c.weight > 0]
+        strengths = [strength for c in present for strength in c.strengths]
+        means = [sum(value**2 for value in c.mean or ()) for c in present]
         return max(1.0, *strengths, *means)
 
     @property

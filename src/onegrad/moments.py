@@ -19,6 +19,7 @@ from onegrad.mixture import MixtureNumbers
 DEGREE = 63  # of the series off the diagonal: k² elementwise operations each
 LABEL_DEGREE = 127  # of the series of labels against features: k operations each
 BLOCK = 512  # rows of the k×k moments that exist at a time
+SERIES_BLOCK = 128  # neurons whose series are integrated at a time
 
 
 class PopulationError(NamedTuple):
@@ -40,7 +41,19 @@ def neuron_series(
     variances = mixture.variances[component]
     loadings = signal @ mixture.axes[component] * jnp.sqrt(variances)
     sd = jnp.sqrt(jnp.sum(weights**2, axis=1) + jnp.sum(loadings**2, axis=1))
-    return features.series(mean, sd, LABEL_DEGREE), loadings
+    return _series_in_blocks(features, mean, sd), loadings
+
+
+def _series_in_blocks(
+    features: PopulationMap, mean: Float[Array, "width"], sd: Float[Array, "width"]
+) -> Series:
+    """Block by block: quadrature takes hundreds of nodes a neuron."""
+    blocks = -(-mean.size // SERIES_BLOCK)
+    rows = -(-mean.size // blocks)
+    # the last block may reach past the width: it repeats the last neuron
+    index = jnp.minimum(jnp.arange(blocks * rows).reshape(blocks, rows), mean.size - 1)
+    series = jax.lax.map(lambda i: features.series(mean[i], sd[i], LABEL_DEGREE), index)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: mean.size], series)
 
 
 def population_error(

@@ -52,7 +52,10 @@ def scoped(function: Callable[P, R]) -> Callable[P, R]:
 def find_device(name: str | None) -> jax.Device:
     """The device to run on; None is JAX's own choice. Never a silent fallback to another kind."""
     if name is None:
-        return jax.devices()[0]
+        try:
+            return jax.devices()[0]
+        except (RuntimeError, AssertionError) as error:  # JAX_PLATFORMS names what is not here
+            raise RefusedError(f"JAX finds no device: {error or 'check JAX_PLATFORMS'}") from None
     _checks.choice("device", name, DEVICES)
     try:
         return jax.devices(name)[0]

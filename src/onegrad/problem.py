@@ -62,6 +62,8 @@ class Problem(Document):
             raise _checks.refuse(
                 "mixture", "a Mixture (or have dimension, trace, bulk_std, sample)", self.mixture
             )
+        if not isinstance(self.mixture, Mixture):
+            _check_inputs(self.mixture)
         if not isinstance(self.target, tuple(KINDS.values())):
             raise _checks.refuse("target", "SingleIndex, MultiIndex or ComponentLabels", self.target)
         found = activations.find(self.activation)
@@ -129,3 +131,17 @@ class Problem(Document):
         """
         plain = self.to_dict(unnamed=lambda name, value: getattr(value, "name", type(value).__name__))
         return int(digest({**plain, "gradient_samples": self.step_samples})[:8], 16)
+
+
+def _check_inputs(inputs: Inputs) -> None:
+    """Refuse inputs other than a mixture whose numbers or identity would fail later."""
+    _checks.integer("mixture.dimension", inputs.dimension)
+    _checks.positive("mixture.trace", inputs.trace)
+    _checks.positive("mixture.bulk_std", inputs.bulk_std)
+    try:
+        hash(inputs)
+    except TypeError:
+        raise InputError(
+            f"mixture must be hashable, got a {type(inputs).__name__}; use @dataclass(frozen=True, eq=False) "
+            "where it holds arrays"
+        ) from None

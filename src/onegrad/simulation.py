@@ -70,7 +70,7 @@ def simulate(
     which, chosen_degree = _trials(trials), _degree(problem, degree, plan.recipe.models)
     seed = _checks.integer("seed", seed, at_least=0)
     with numerics.scope(plan.device):
-        numbers = trial.Numbers.of(problem, chosen_degree or 0)
+        numbers = trial.Numbers.of(problem, chosen_degree)
         point = stream(problem, seed, common_random_numbers)
         measured = []
         for t in _tracked(which, progress):
@@ -127,7 +127,7 @@ def train(problem: Problem, key: int | Array = 0, *, device: str | None = None) 
     """One trained network: the one that trial 0 of `simulate(problem, seed=key)` measures."""
     plan = _plan(problem, "network", None, "all", "fresh", "float64", device)
     with numerics.scope(plan.device):
-        numbers = trial.Numbers.of(problem, 0)
+        numbers = trial.Numbers.of(problem, None)
         weight_key, data_key = keys(stream(problem, key), 0, "all")
         step, solution = jax.device_get(trial.train(plan.recipe, numbers, weight_key, data_key))
     if not np.isfinite(solution.residual) or solution.residual > RESIDUAL_TOLERANCE["float64"]:
@@ -240,9 +240,11 @@ def _trials(trials: int | range) -> range:
 
 
 def _degree(problem: Problem, degree: int | None, models: tuple[str, ...]) -> int | None:
+    if degree is not None:
+        _checks.integer("degree", degree)
     if "hermite" not in models:
         return None
-    return problem.degree if degree is None else _checks.integer("degree", degree)
+    return problem.degree if degree is None else degree
 
 
 def _tracked(trials: range, report: Progress):
@@ -258,9 +260,15 @@ def _tracked(trials: range, report: Progress):
 def _believed(errors: dict[str, trial.Errors], t: int, dtype: str) -> dict[str, trial.Errors]:
     """Refuse a trial whose solve failed; warn of one whose exact error is not so exact."""
     for model, values in errors.items():
-        finite = all(value is None or np.isfinite(value) for value in values)
-        if not finite or values.residual > RESIDUAL_TOLERANCE[dtype]:
-            raise NumericalError(_advice(f"trial {t}, model {model!r}", values.residual, dtype))
+        what = f"trial {t}, model {model!r}"
+        if not values.residual <= RESIDUAL_TOLERANCE[dtype]:  # NaN too
+            raise NumericalError(_advice(what, values.residual, dtype))
+        for name, value in zip(values._fields, values, strict=True):
+            if value is not None and not np.isfinite(value):
+                raise NumericalError(
+                    f"{what}: {name} is not finite; lower learning_rate or the strengths if features "
+                    'overflow, or use dtype="float64"'
+                )
         cut = values.truncation
         if cut is not None and cut > TRUNCATION_TOLERANCE * abs(values.test_error):
             warnings.warn(

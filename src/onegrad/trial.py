@@ -12,15 +12,17 @@ from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from onegrad import moments, network, ridge
 from onegrad.activations import Activation, hermite_expansion
+from onegrad.errors import InputError
 from onegrad.features import BUILDERS, Block, FeatureMap, Layer, PopulationMap
 from onegrad.gaussian import row_normals
 from onegrad.labels import Rule, TargetNumbers
 from onegrad.mixture import Inputs, Mixture, MixtureNumbers, sample_rows
-from onegrad.problem import Problem
+from onegrad.problem import MAX_DEGREE, Problem
 from onegrad.target import target_numbers
 
 BLOCK = 1024  # rows of a sample block; results do not depend on it, every sample has its own key
@@ -88,10 +90,15 @@ class Numbers(NamedTuple):
     hermite_residual: Float[Array, ""]
 
     @classmethod
-    def of(cls, problem: Problem, degree: int) -> "Numbers":
+    def of(cls, problem: Problem, degree: int | None) -> "Numbers":
+        """`degree` None: no Hermite model. Coefficients are padded with zeros to the largest published
+        degree, so that a learning rate that changes the degree compiles nothing."""
         inputs = problem.mixture
         mixture = inputs.numbers(problem.signal_dimension) if isinstance(inputs, Mixture) else None
-        expansion = hermite_expansion(problem.function, inputs.bulk_std, degree)
+        coefficients, residual = np.zeros(1 + max(MAX_DEGREE, degree or 0)), 0.0
+        if degree is not None:
+            expansion = hermite_expansion(problem.function, inputs.bulk_std, degree)
+            coefficients[: degree + 1], residual = expansion.coefficients, expansion.residual
         return cls(
             mixture,
             target_numbers(problem.target, inputs),
@@ -99,8 +106,8 @@ class Numbers(NamedTuple):
             jnp.asarray(inputs.bulk_std, jnp.float64),
             jnp.asarray(problem.learning_rate),
             jnp.asarray(problem.ridge),
-            jnp.asarray(expansion.coefficients),
-            jnp.asarray(expansion.residual),
+            jnp.asarray(coefficients),
+            jnp.asarray(residual),
         )
 
     def cast(self, dtype: str) -> "Numbers":
@@ -137,7 +144,7 @@ def run(
 ) -> dict[str, Errors]:
     """One trial. Weights and models' noise come from one key, all data from the other."""
     draws = data_sets(recipe, numbers, data_key)
-    numbers = numbers.cast(recipe.dtype)
+    exact, numbers = numbers, numbers.cast(recipe.dtype)
     step = take_step(recipe, numbers, draws[STEP_DATA], weight_key)
     maps = feature_maps(recipe, numbers, step)
     keys = {
@@ -146,7 +153,7 @@ def run(
     }
     solutions, y = _fit(recipe, numbers, step.weights, maps, draws[TRAIN_DATA], keys)
     if recipe.population:
-        tested = _population(recipe, numbers, step.weights, maps, solutions)
+        tested = _population(recipe, exact, step, solutions)
     else:
         tested = _fresh(recipe, step.weights, maps, solutions, draws[TEST_DATA], keys)
     return {
@@ -223,7 +230,21 @@ def _mixture_inputs(
 def _pool_inputs(source: Inputs | None, counts: dict[int, int], key: Array) -> dict[int, Callable]:
     """Other inputs are drawn in one call, so that a finite pool can hand out distinct samples."""
     assert source is not None
-    x, component = source.sample(key, sum(counts.values()))
+    count = sum(counts.values())
+    try:
+        x, component = source.sample(key, count)
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+        raise InputError(
+            f"mixture.sample must be traceable by JAX, jax.numpy on its key alone; it raised "
+            f"{type(error).__name__}"
+        ) from error
+    # out-of-range rows would silently be copies of the last one
+    if x.shape != (count, source.dimension) or component.shape != (count,):
+        raise InputError(
+            f"mixture.sample(key, {count}) must return inputs {(count, source.dimension)} and components "
+            f"{(count,)}, got {x.shape} and {component.shape}; a pool that is too small needs fewer samples, "
+            "gradient_samples or test_samples"
+        )
 
     def part(first: int, noise_key: Array) -> Callable:
         def inputs(rows: Array) -> tuple[Array, Array, Array]:
@@ -311,16 +332,18 @@ def _fresh(
 def _population(
     recipe: Recipe,
     numbers: Numbers,
-    weights: Array,
-    maps: dict[str, FeatureMap],
+    step: Step,
     solutions: dict[str, ridge.Solution],
 ) -> dict[str, tuple[Array, Array]]:
-    """The exact test error, with the estimate of its series' truncation."""
+    """The exact test error, with the estimate of its series' truncation. In float64 whatever the recipe's
+    dtype: high Hermite degrees overflow float32."""
     assert numbers.mixture is not None
+    step, solutions = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), (step, solutions))
+    maps = feature_maps(recipe, numbers, step)
     return {
         model: moments.population_error(
             cast(PopulationMap, maps[model]),
-            weights,
+            step.weights,
             solutions[model].weights,
             numbers.mixture,
             recipe.rule,

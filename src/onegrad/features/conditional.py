@@ -60,7 +60,7 @@ class Tabulated:
     """Cubic interpolation on a grid uniform in asinh(u): activations bend near u = 0 and are flat or
     straight far out, where the grid is coarse.
 
-    Good to 1e-6 of the features' scale for the registry; an activation that bends far out is worse.
+    Good to 1e-5 of the features' scale for the registry; an activation that bends far out is worse.
     """
 
     tables: Float[Array, "3 width grid"]
