@@ -1,6 +1,6 @@
 """onegrad: what a two-layer network becomes after one gradient step on structured data.
 
-    Problem ──► simulate ──► labelled results
+    Problem ──► predict | simulate ──► labelled results
 
 The public names, in the order of the pipeline. Each is imported when it is first used. No module
 has the name of a public function (`simulation`, `simulate`): importing it would hide the function.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from onegrad.mixture import Component as Component
     from onegrad.mixture import Inputs as Inputs
     from onegrad.mixture import Mixture as Mixture
+    from onegrad.prediction import Prediction as Prediction
+    from onegrad.prediction import predict as predict
     from onegrad.problem import Problem as Problem
     from onegrad.problem import Scaling as Scaling
     from onegrad.results import mean as mean
@@ -49,6 +51,8 @@ _PUBLIC = {
     "Scaling": ("problem", "Scaling"),
     "Problem": ("problem", "Problem"),
     "read_problem": ("keys", "read_problem"),
+    "predict": ("prediction", "predict"),
+    "Prediction": ("prediction", "Prediction"),
     "simulate": ("simulation", "simulate"),
     "train": ("simulation", "train"),
     "TrainedNetwork": ("simulation", "TrainedNetwork"),

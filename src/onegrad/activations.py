@@ -33,7 +33,8 @@ class Activation:
     """A scalar function σ with its Gaussian averages. Call it like the function.
 
     `kinks` are the points where σ or σ' jumps; `order` is the number of quadrature nodes a side; `strip`
-    is the half-width of the strip about the real axis in which σ is analytic, where that is known.
+    is the half-width of the strip about the real axis in which σ is analytic, where that is known, and
+    `tolerance` the error that its equal-step quadrature may make.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Activation:
     kinks: tuple[float, ...] = (0.0,)
     order: int = 64
     strip: float | None = None
+    tolerance: float = gaussian.TRAPEZOID_ERROR
     closed_coefficients: Coefficients | None = None
     closed_second_moment: Moment | None = None
 
@@ -60,7 +62,7 @@ class Activation:
         if self.closed_coefficients is not None:
             return self.closed_coefficients(mean, sd, degree)
         if self.strip is not None:
-            return gaussian.project_analytic(self.function, mean, sd, degree, self.strip)
+            return gaussian.project_analytic(self.function, mean, sd, degree, self.strip, self.tolerance)
         return gaussian.project(self.function, mean, sd, degree, self.kinks, self.order)
 
     def second_moment(
@@ -70,7 +72,9 @@ class Activation:
         if self.closed_second_moment is not None:
             return self.closed_second_moment(mean, sd)
         if self.strip is not None:
-            squares = gaussian.project_analytic(lambda x: self.function(x) ** 2, mean, sd, 0, self.strip)
+            squares = gaussian.project_analytic(
+                lambda x: self.function(x) ** 2, mean, sd, 0, self.strip, self.tolerance
+            )
             return squares[..., 0]
         return gaussian.average(lambda x: self.function(x) ** 2, mean, sd, self.kinks, self.order)
 
@@ -137,6 +141,7 @@ def slope(function: Activation) -> Activation:
         function.kinks,
         function.order,
         function.strip,
+        function.tolerance,
         closed_coefficients=coefficients,
     )
 
@@ -151,7 +156,14 @@ def squared(function: Activation) -> Activation:
         function.kinks,
         function.order,
         function.strip,
+        function.tolerance,
     )
+
+
+@lru_cache(maxsize=256)
+def rough(function: Activation) -> Activation:
+    """σ with averages good to 1e-8, for where thousands of them are averaged again."""
+    return replace(function, order=min(function.order, 32), tolerance=1e-9)
 
 
 # --- registry -------------------------------------------------------------------------------------
@@ -176,12 +188,14 @@ def _registry() -> dict[str, Activation]:
             "erf",
             lambda x: jax.lax.erf(x / 2**0.5),
             lambda x: 2 * pdf(x),
+            strip=np.pi / 2,  # entire, but growing along the imaginary axis: as if it had tanh's poles
             closed_coefficients=closed_forms.erf_coefficients,
         ),
         Activation(
             "gelu",
             lambda x: x * cdf(x),
             lambda x: cdf(x) + x * pdf(x),
+            strip=np.pi / 2,
             closed_coefficients=closed_forms.gelu_coefficients,
         ),
         Activation(

@@ -104,13 +104,10 @@ def simulate(
     out: Annotated[Path | None, _flag("Also write all trials to this netCDF file.")] = None,
 ) -> int:
     """Measure the errors of the network and of its equivalent models over random trials."""
-    given = {**(keys.read_keys(file) if file else {}), **problem.keys()}
-    if quick:
-        given = {**({} if "mixture" in given else QUICK), **given}
+    written = _problem(file, problem, **(QUICK if quick else {}))
     if trials is None:
         trials = QUICK_TRIALS if quick else 20
     _check_out(out)
-    written = keys.from_keys(given)
     # jax is imported from here on: help and bad flags answer at once
     from onegrad import numerics, simulation, tables
 
@@ -137,6 +134,24 @@ def simulate(
         except OSError as error:
             raise RefusedError(f"cannot write {out}: {error}") from None
         _say(f"wrote {out}")
+    return 0
+
+
+@app.command
+def predict(
+    file: Annotated[Path | None, _flag("A problem in TOML, or in JSON by to_json.")] = None,
+    /,
+    *,
+    problem: ProblemFlags = ProblemFlags(),
+    json: Annotated[bool, _switch("One JSON object on stdout.")] = False,
+) -> int:
+    """Predict the errors from theory, without sampling a network."""
+    written = _problem(file, problem)
+    from onegrad import numerics, prediction, simulation, tables
+
+    _say(f"device: {simulation.describe(numerics.find_device(None))}, float64")
+    found = prediction.predict(written.problem)
+    print(tables.prediction_as_json(found) if json else tables.prediction_as_text(found), flush=True)
     return 0
 
 
@@ -181,6 +196,12 @@ def _numbers(name: str, text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"{name} must be numbers separated by commas, got {text!r}") from None
+
+
+def _problem(file: Path | None, flags: ProblemFlags, **defaults: Any) -> keys.Written:
+    """The file's keys under the flags', over defaults where there is no [mixture]."""
+    given = {**(keys.read_keys(file) if file else {}), **flags.keys()}
+    return keys.from_keys({**({} if "mixture" in given else defaults), **given})
 
 
 def _check_out(out: Path | None) -> None:

@@ -15,8 +15,8 @@ from jaxtyping import Array, Float, Int, Key
 
 # Half-width, in standard deviations, beyond which a Gaussian average is cut: e^(-81/2) = 3e-18.
 REACH = 9.0
-# Steps of the trapezoidal rule for analytic functions, and the error that it may make.
-TRAPEZOID_STEPS = (1 / 4, 1 / 10, 1 / 36)
+# Steps of the trapezoidal rule for analytic functions, and the error that it may make unless told otherwise.
+TRAPEZOID_STEPS = (1 / 3, 1 / 4, 1 / 10, 1 / 36)
 TRAPEZOID_ERROR = 1e-16
 
 
@@ -127,6 +127,7 @@ def project_analytic(
     sd: Float[Array, "*shape"],
     degree: int,
     strip: float,
+    error: float = TRAPEZOID_ERROR,
 ) -> Float[Array, "*shape {degree}+1"]:
     """`project` for a function analytic in |Im x| < strip: many neurons are one matrix product.
 
@@ -138,7 +139,7 @@ def project_analytic(
         z, basis = (jnp.asarray(array, mean.dtype) for array in _trapezoid(degree, step))
         return lambda mean, sd: function(mean[..., None] + sd[..., None] * z) @ basis
 
-    widest = 2 * np.pi * strip / (np.asarray(TRAPEZOID_STEPS) * np.log(1 / TRAPEZOID_ERROR))
+    widest = 2 * np.pi * strip / (np.asarray(TRAPEZOID_STEPS) * np.log(1 / error))
     return jax.lax.switch(
         jnp.sum(jnp.max(sd) > widest),
         [*map(trapezoid, TRAPEZOID_STEPS), lambda mean, sd: project(function, mean, sd, degree)],

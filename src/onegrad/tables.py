@@ -1,4 +1,4 @@
-"""Simulated errors as a table for people and as JSON for machines."""
+"""Simulated and predicted errors as a table for people and as JSON for machines."""
 
 import io
 import json
@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from onegrad.prediction import Prediction
 from onegrad.results import ERRORS, summary
 
 
@@ -54,6 +55,30 @@ def as_json(data: xr.Dataset) -> str:
         "trials": data.sizes["trial"],
         "models": models,
     }
+    return json.dumps(whole, indent=2, allow_nan=False)
+
+
+def prediction_as_text(found: Prediction) -> str:
+    """One row of errors, how sure they are, and where the theory is known to be weaker."""
+    measured = [name for name in ERRORS if getattr(found, name) is not None]
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in measured:
+        table.add_column(name, justify="right")
+    table.add_row(*(f"{getattr(found, name):.5g}" for name in measured))
+    notes = [
+        f"asymptotic prediction, {found.status}; computed to {found.error_estimate:.1g} relative",
+        "errors are plain squared errors (no ½); train_objective has its ½ and its ridge term",
+        f"equivalent polynomial: degree {found.degree}",
+        *(f"regime: {note}" for note in found.regime),
+    ]
+    return "\n".join([_render(table), *notes])
+
+
+def prediction_as_json(found: Prediction) -> str:
+    """{"problem": …, the errors, "weight_norm", "degree", "error_estimate", "status", "regime"}."""
+    names = [name for name in ERRORS if getattr(found, name) is not None]
+    names += ["weight_norm", "degree", "error_estimate", "status", "regime"]
+    whole = {"problem": found.problem.to_dict(), **{name: getattr(found, name) for name in names}}
     return json.dumps(whole, indent=2, allow_nan=False)
 
 

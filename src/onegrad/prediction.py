@@ -1,0 +1,272 @@
+"""Predict: the errors of a problem from theory, with an estimate of what their computation leaves out."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from onegrad import _checks, activations, numerics
+from onegrad.errors import InputError, NumericalError
+from onegrad.labels import MAX_INDICES
+from onegrad.mixture import Mixture
+from onegrad.problem import Problem
+from onegrad.results import ERRORS
+from onegrad.target import ComponentLabels, MultiIndex
+from onegrad.theory import asymptotic
+from onegrad.theory.asymptotic import Asymptotic, Parameters, Resolution
+
+SETTLED = 1e-3  # relative change at which raising the resolution stops
+LOST = 0.2  # relative change that is no answer at all
+RESIDUAL_TOLERANCE = 1e-5  # of the equations; its square is what the answer is off by
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted errors (SPEC §5), plain squared errors without ½.
+
+    They are asymptotic predictions, validated by simulation: `error_estimate` is the largest relative change
+    of any of them when the resolution was last raised, and covers the computation only; `regime` says what is
+    known to make the theory itself less accurate, and is empty where nothing is. `degree` is the paper's, of
+    the equivalent polynomial. `weight_norm` is E‖ŵ‖².
+    """
+
+    problem: Problem
+    train_error: float
+    test_error: float
+    train_objective: float
+    misclassification: float | None
+    weight_norm: float
+    degree: int
+    error_estimate: float | None
+    status: str
+    regime: tuple[str, ...]
+    resolution: Resolution
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={getattr(self, name):.5g}" for name in ERRORS if getattr(self, name) is not None]
+        if self.error_estimate is not None:
+            shown.append(f"error_estimate={self.error_estimate:.1g}")
+        return f"Prediction({', '.join(shown)}, degree={self.degree}, status={self.status!r})"
+
+
+class Predict:
+    """`predict(problem)`, `predict.grid(...)` and `predict.gradient(...)`: the theory's three verbs."""
+
+    @numerics.scoped
+    def __call__(self, problem: Problem, *, estimate: bool = True) -> Prediction:
+        """The errors of networks trained on this problem, from the problem alone.
+
+        The resolution is raised until no answer moves by more than 0.1 %. `estimate=False` takes the first
+        resolution and no estimate: milliseconds, for many predictions of one kind.
+        """
+        _check(problem)
+        if not estimate:
+            found = _evaluate(problem, asymptotic.RESOLUTIONS[0])
+            return _prediction(problem, found, None, "not estimated", asymptotic.RESOLUTIONS[0])
+        found, change, resolution = _settle(problem)
+        status = "settled"
+        if change > SETTLED:
+            status = f"unsettled: the last raise of the resolution moved an answer by {change:.1%}"
+        return _prediction(problem, found, change, status, resolution)
+
+    @numerics.scoped
+    def grid(
+        self, problem: Problem | Callable[..., Problem], *, estimate: bool = False, **axes: Sequence[Any]
+    ) -> xr.Dataset:
+        """Predictions over the product of axes, labelled by them.
+
+        With a problem, axes are its fields: `predict.grid(problem, ridge=[…], width=[…])`. With a function,
+        its arguments: `predict.grid(lambda alpha: …, alpha=[…])`. New numbers compile nothing; new numbers of
+        components or coordinates do. `error_estimate` is among the variables if asked for.
+        """
+        make = _field_setter(problem, axes) if isinstance(problem, Problem) else problem
+        if not axes:
+            raise InputError("axes must be one or more lists of values, got none")
+        for name, values in axes.items():
+            if isinstance(values, str) or not len(values):
+                raise _checks.refuse(name, "a non-empty list of values", values)
+        rows = [
+            self(make(**dict(zip(axes, point, strict=True))), estimate=estimate)
+            for point in product(*axes.values())
+        ]
+        shape = [len(values) for values in axes.values()]
+        shown = [name for name in (*ERRORS, "weight_norm") if getattr(rows[0], name) is not None]
+        if estimate:
+            shown.append("error_estimate")
+        variables = {
+            name: (tuple(axes), np.reshape([getattr(row, name) for row in rows], shape)) for name in shown
+        }
+        return xr.Dataset(variables, {name: list(values) for name, values in axes.items()})
+
+    @numerics.scoped
+    def gradient(self, problem: Problem, error: str = "test_error") -> dict[str, Any]:
+        """Derivatives of a predicted error with respect to the problem's numbers.
+
+        A dict of `ridge`, `learning_rate`, `width`, `samples` (as real numbers), `noise`, `strengths` and
+        `means` (one list a component) and `weights`. The target's direction is held as it is, also where it
+        was scaled by the mixture, and so are the other numbers, the sum of the weights not held at 1.
+        """
+        _check(problem)
+        _checks.choice("error", error, tuple(name for name in ERRORS if _measures(problem, name)))
+        _, _, resolution = _settle(problem)
+        numbers = asymptotic.parameters(problem)
+
+        def value(numbers: Parameters) -> jax.Array:
+            return getattr(_errors(problem, resolution, numbers), error)
+
+        slope = jax.device_get(jax.grad(value)(numbers))
+        mixture = problem.mixture
+        assert isinstance(mixture, Mixture)
+        kept = [component for component in mixture.components if component.weight > 0]
+        found = {
+            "ridge": float(slope.ridge),
+            "learning_rate": float(slope.learning_rate),
+            "width": float(slope.width),
+            "samples": float(slope.samples + (slope.step_samples if problem.gradient_samples is None else 0)),
+            "noise": float(slope.target.noise),
+            "strengths": [
+                slope.mixture.variances[c, : len(k.strengths)].tolist() for c, k in enumerate(kept)
+            ],
+            "means": slope.mixture.means.tolist(),
+            "weights": slope.mixture.weights.tolist(),
+        }
+        if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(found)):
+            raise NumericalError("the gradient is not finite here; move away from a number that is 0 or tied")
+        return found
+
+
+predict = Predict()
+
+
+def _check(problem: Problem) -> None:
+    if not isinstance(problem, Problem):
+        raise _checks.refuse("problem", "an og.Problem", problem)
+    if not isinstance(problem.mixture, Mixture):
+        raise InputError(
+            f"mixture must be a Mixture for a prediction, got a {type(problem.mixture).__name__}; simulate it"
+        )
+    if isinstance(problem.target, MultiIndex) and len(problem.target.directions) > MAX_INDICES:
+        raise _checks.refuse(
+            "directions", f"at most {MAX_INDICES} for a prediction", len(problem.target.directions)
+        )
+    if problem.mixture.dimension < problem.signal_dimension + 2:
+        raise InputError(
+            f"dimension must be ≥ {problem.signal_dimension + 2} to leave a bulk, "
+            f"got {problem.mixture.dimension}"
+        )
+
+
+def _measures(problem: Problem, error: str) -> bool:
+    return error != "misclassification" or problem.binary
+
+
+def _errors(problem: Problem, resolution: Resolution, numbers: Parameters) -> Asymptotic:
+    drawn = asymptotic.points(numbers, resolution)
+    activation = activations.rough(problem.function)
+    return asymptotic.errors(activation, problem.target.rule, problem.binary, resolution, numbers, drawn)
+
+
+def _evaluate(problem: Problem, resolution: Resolution) -> Asymptotic:
+    """Refuses what is not a solution."""
+    found = jax.device_get(_errors(problem, resolution, asymptotic.parameters(problem)))
+    values = [value for value in found if value is not None]
+    if not all(np.isfinite(value) for value in values) or found.residual > RESIDUAL_TOLERANCE:
+        raise NumericalError(
+            f"the theory's equations were not solved (residual {found.residual:.1e}, allowed "
+            f"{RESIDUAL_TOLERANCE:.0e}); increase ridge, or lower strengths or learning_rate"
+        )
+    if min(found.test_error, found.train_error) < 0:
+        raise NumericalError(
+            f"the theory's equations lost their digits (test_error {found.test_error:.2e}); increase ridge"
+        )
+    return found
+
+
+def _settle(problem: Problem) -> tuple[Asymptotic, float, Resolution]:
+    """Raise the resolution until it moves no answer by more than SETTLED, or there is none higher."""
+    before = _evaluate(problem, asymptotic.RESOLUTIONS[0])
+    change = math.inf
+    for resolution in asymptotic.RESOLUTIONS[1:]:
+        found = _evaluate(problem, resolution)
+        change = _change(found, before)
+        if change <= SETTLED:
+            return found, change, resolution
+        before = found
+    if change > LOST:
+        raise NumericalError(
+            f"the prediction did not settle: the highest resolution still moved it by {change:.0%}; "
+            "simulate, or lower strengths or learning_rate"
+        )
+    return before, change, asymptotic.RESOLUTIONS[-1]
+
+
+def _change(found: Asymptotic, before: Asymptotic) -> float:
+    """The largest relative change of an error; of misclassification relative to 1/10 at least."""
+    moved = [
+        abs(getattr(found, name) - getattr(before, name)) / abs(getattr(found, name))
+        for name in ("train_error", "test_error", "train_objective")
+    ]
+    if found.misclassification is not None and before.misclassification is not None:
+        difference = found.misclassification - before.misclassification
+        moved.append(abs(difference) / max(found.misclassification, 0.1))
+    return float(max(moved))
+
+
+def _prediction(
+    problem: Problem, found: Asymptotic, change: float | None, status: str, resolution: Resolution
+) -> Prediction:
+    missed = found.misclassification
+    return Prediction(
+        problem=problem,
+        train_error=float(found.train_error),
+        test_error=float(found.test_error),
+        train_objective=float(found.train_objective),
+        misclassification=None if missed is None else float(missed),
+        weight_norm=float(found.weight_norm),
+        degree=problem.degree,
+        error_estimate=change,
+        status=status,
+        regime=tuple(_regimes(problem)),
+        resolution=resolution,
+    )
+
+
+def _regimes(problem: Problem) -> Iterator[str]:
+    """What is known to make the theory itself less accurate (docs/theory.md has the numbers)."""
+    mixture = problem.mixture
+    assert isinstance(mixture, Mixture)
+    n, d = mixture.dimension, problem.signal_dimension
+    if mixture.spread >= n / 2:
+        yield f"spread {mixture.spread:.3g} is of the order of dimension: expect a few percent"
+    if problem.learning_rate > 2 * n:
+        yield f"learning_rate {problem.learning_rate:.3g} exceeds 2·dimension: expect several percent"
+    elif problem.learning_rate >= n / 2:
+        yield f"learning_rate {problem.learning_rate:.3g} is of the order of dimension: expect up to 4 %"
+    smallest = min(problem.width, problem.samples)
+    if smallest < 10 * d:
+        yield f"width or samples ({smallest}) below 10 per signal coordinate ({d}): finite-size effects"
+    if isinstance(problem.target, ComponentLabels) and problem.learning_rate >= n / 2:
+        weights = [component.weight for component in mixture.components]
+        if abs(np.dot(weights, problem.target.values)) > 0.3 * np.sqrt(
+            np.dot(weights, np.square(problem.target.values))
+        ):
+            yield "labels are unbalanced at a large step: expect a few percent"
+
+
+def _field_setter(problem: Problem, axes: dict[str, Any]) -> Callable[..., Problem]:
+    numeric = ("width", "samples", "gradient_samples", "learning_rate", "ridge")
+    for name in axes:
+        if name not in numeric:
+            hint = _checks.did_you_mean(name, numeric) or "use a function for anything else"
+            raise InputError(f"axes must be fields among {', '.join(numeric)}, got {name!r}; {hint}")
+
+    def make(**values: Any) -> Problem:
+        plain = {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
+        return replace(problem, **plain)
+
+    return make
