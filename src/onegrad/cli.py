@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Results go to stdout, everything else to stderr."""
 
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Sequence
@@ -171,6 +172,7 @@ def doctor(
 def main(arguments: list[str] | None = None) -> int:
     """Entry point: every expected failure is one line on stderr and an exit code (errors.py)."""
     warnings.showwarning = _show_warning
+    _remember_compilations()
     try:
         return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
     except CycloptsError as error:
@@ -185,6 +187,23 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _remember_compilations() -> None:
+    """Keep what JAX compiles for this machine in the user's cache: the next command starts at once.
+
+    Read by JAX when it is imported; JAX_COMPILATION_CACHE_DIR, also empty, has the last word.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "onegrad" / f"{platform.node()}-{platform.machine()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a home that cannot be written: compile every time
+        return
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 
 def _models(text: str | None) -> list[str] | None:

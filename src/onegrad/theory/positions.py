@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
 from onegrad.activations import Activation
@@ -78,10 +78,13 @@ class Seen(NamedTuple):
 def normals(count: int, dimension: int) -> np.ndarray:
     """`count` quasi-random standard normals in R^dimension, with mean 0 and covariance I exactly.
 
-    Most of what is averaged over them depends on them through second moments. A power of two keeps Sobol's
-    balance.
+    Most of what is averaged over them depends on them through second moments, and next on their norms: these
+    have a coordinate of their own. A power of two keeps Sobol's balance.
     """
-    drawn = ndtri(qmc.Sobol(dimension, rng=np.random.default_rng(0)).random(count))
+    uniform = qmc.Sobol(dimension + 1, rng=np.random.default_rng(0)).random(count)
+    direction = ndtri(uniform[:, :-1])
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    drawn = direction * np.sqrt(2 * gammaincinv(dimension / 2, uniform[:, -1:]))
     centred = drawn - drawn.mean(axis=0)
     return np.linalg.solve(np.linalg.cholesky(centred.T @ centred / count), centred.T).T
 
