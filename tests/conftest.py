@@ -20,6 +20,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
+import jax
+
 from onegrad import numerics
 
 
@@ -27,6 +29,13 @@ from onegrad import numerics
 def numerical_scope() -> Iterator[None]:
     with numerics.scope():
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_compiled_programs() -> Iterator[None]:
+    """A process can map some hundred compiled programs; they come back from the cache on disk."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

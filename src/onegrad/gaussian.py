@@ -170,6 +170,17 @@ def evaluate(coefficients: Float[Array, "terms"], z: Float[Array, "*shape"]) -> 
     return total
 
 
+def power_series(
+    r: Float[Array, "neurons neurons"], coefficients: Float[Array, "neurons terms"]
+) -> Float[Array, "neurons neurons"]:
+    """Σ_p c_p(i) c_p(j) r_ij^p by Horner's rule: E[f_i f_j] for Hermite series c of correlation r."""
+
+    def horner(value: Array, column: Array) -> tuple[Array, None]:
+        return value * r + column[:, None] * column, None
+
+    return jax.lax.scan(horner, jnp.zeros_like(r), coefficients.T, reverse=True)[0]
+
+
 def density_derivatives(t: Float[Array, "*shape"], count: int) -> Float[Array, "*shape {count}"]:
     """(−1)^p φ^(p)(t)/√p! = He_p(t)φ(t)/√p! for p = 0..count−1.
 

@@ -5,12 +5,14 @@ In a component two pre-activations are bivariate normal, so with each neuron's o
 E[σ(u_i)σ(u_j)] = Σ_p c_p(i) c_p(j) r_ij^p: a few terms off the diagonal, and the diagonal is exact.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from onegrad import gaussian
 from onegrad.features import PopulationMap
 from onegrad.gaussian import Series
 from onegrad.labels import Rule, TargetNumbers
@@ -80,6 +82,42 @@ def population_error(
     independent = target.noise**2 + features.noise_variance * jnp.sum(scaled**2)
     value = jnp.sum(shares * linear) + quadratic + independent
     return PopulationError(value, jnp.abs(tail) + jnp.sum(shares * left_out))
+
+
+class FeatureMoments(NamedTuple):
+    """M = E[φφᵀ], v = E[yφ] and s = E[y²], φ = features/√k."""
+
+    matrix: Float[Array, "width width"]
+    cross: Float[Array, "width"]
+    power: Float[Array, ""]
+
+
+@partial(jax.jit, static_argnames=("features", "rule"))
+def feature_moments(
+    features: PopulationMap,
+    weights: Float[Array, "width dimension"],
+    mixture: MixtureNumbers,
+    rule: Rule,
+    target: TargetNumbers,
+) -> FeatureMoments:
+    """The moments themselves, for theory A; the test error alone needs no k×k array."""
+    gram = weights @ weights.T
+    signal = weights[:, : mixture.means.shape[1]]
+
+    def component(c: Int[Array, ""]) -> tuple[Array, Array, Array]:
+        series, loadings = neuron_series(features, weights, mixture, c)
+        r = jnp.clip((gram + loadings @ loadings.T) / (series.sd[:, None] * series.sd), -1, 1)
+        pairs = gaussian.power_series(r, series.cut(DEGREE + 1).coefficients)
+        diagonal = jnp.arange(series.sd.size)
+        pairs = pairs.at[diagonal, diagonal].set(series.second_moment)
+        cross, _ = rule.correlation(target, mixture, c, series, signal)
+        return pairs, cross, rule.second_moment(target, mixture, c)
+
+    parts = jax.lax.map(component, jnp.arange(mixture.weights.size))
+    matrix, cross, power = (jnp.tensordot(mixture.weights, part, 1) for part in parts)
+    width = cross.size
+    matrix = (matrix + features.noise_variance * jnp.eye(width)) / width
+    return FeatureMoments(matrix, cross / width**0.5, power + target.noise**2)
 
 
 def _quadratic(

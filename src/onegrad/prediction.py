@@ -7,18 +7,23 @@ from itertools import product
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from onegrad import _checks, activations, numerics
 from onegrad.errors import InputError, NumericalError
+from onegrad.features.neural import Neural
 from onegrad.labels import MAX_INDICES
 from onegrad.mixture import Mixture
+from onegrad.moments import feature_moments
 from onegrad.problem import Problem
 from onegrad.results import ERRORS
-from onegrad.target import ComponentLabels, MultiIndex
+from onegrad.simulation import train
+from onegrad.target import ComponentLabels, MultiIndex, target_numbers
 from onegrad.theory import asymptotic
 from onegrad.theory.asymptotic import Asymptotic, Parameters, Resolution
+from onegrad.theory.equivalent import equivalent
 
 SETTLED = 1e-3  # relative change at which raising the resolution stops
 LOST = 0.2  # relative change that is no answer at all
@@ -32,7 +37,8 @@ class Prediction:
     They are asymptotic predictions, validated by simulation: `error_estimate` is the largest relative change
     of any of them when the resolution was last raised, and covers the computation only; `regime` says what is
     known to make the theory itself less accurate, and is empty where nothing is. `degree` is the paper's, of
-    the equivalent polynomial. `weight_norm` is E‖ŵ‖².
+    the equivalent polynomial. `weight_norm` is E‖ŵ‖². `sem` is the standard error of each error over drawn
+    first layers (method="equivalent", two draws or more).
     """
 
     problem: Problem
@@ -45,7 +51,8 @@ class Prediction:
     error_estimate: float | None
     status: str
     regime: tuple[str, ...]
-    resolution: Resolution
+    resolution: Resolution | None = None
+    sem: dict[str, float] | None = None
 
     def __repr__(self) -> str:
         shown = [f"{name}={getattr(self, name):.5g}" for name in ERRORS if getattr(self, name) is not None]
@@ -58,13 +65,28 @@ class Predict:
     """`predict(problem)`, `predict.grid(...)` and `predict.gradient(...)`: the theory's three verbs."""
 
     @numerics.scoped
-    def __call__(self, problem: Problem, *, estimate: bool = True) -> Prediction:
+    def __call__(
+        self,
+        problem: Problem,
+        *,
+        method: str = "asymptotic",
+        estimate: bool = True,
+        seed: int = 0,
+        draws: int = 4,
+    ) -> Prediction:
         """The errors of networks trained on this problem, from the problem alone.
 
         The resolution is raised until no answer moves by more than 0.1 %. `estimate=False` takes the first
         resolution and no estimate: milliseconds, for many predictions of one kind.
+
+        method="equivalent" takes the gradient step for `draws` first layers at the problem's own size and
+        averages over second-layer training sets in theory (THEORY A): slower, with a standard error, and no
+        misclassification; it does not rest on the limit of many neurons.
         """
         _check(problem)
+        _checks.choice("method", method, ("asymptotic", "equivalent"))
+        if method == "equivalent":
+            return _equivalent(problem, seed, _checks.integer("draws", draws))
         if not estimate:
             found = _evaluate(problem, asymptotic.RESOLUTIONS[0])
             return _prediction(problem, found, None, "not estimated", asymptotic.RESOLUTIONS[0])
@@ -233,6 +255,39 @@ def _prediction(
         status=status,
         regime=tuple(_regimes(problem)),
         resolution=resolution,
+    )
+
+
+def _equivalent(problem: Problem, seed: int, draws: int) -> Prediction:
+    """The mean over first layers that took their step at the problem's own size."""
+    assert isinstance(problem.mixture, Mixture)
+    mixture = problem.mixture.numbers(problem.signal_dimension)
+    target = target_numbers(problem.target, problem.mixture)
+    rule, features = problem.target.rule, Neural(problem.function)
+    rows = []
+    for t in range(draws):
+        key = jax.random.fold_in(numerics.root_key(seed), t)
+        weights = jnp.asarray(train(problem, key).weights)
+        moments = jax.device_get(feature_moments(features, weights, mixture, rule, target))
+        rows.append(equivalent(*moments, samples=problem.samples, ridge=problem.ridge))
+    table = np.asarray(rows)
+    mean = dict(zip(rows[0]._fields, table.mean(axis=0).tolist(), strict=True))
+    sem = None
+    if draws > 1:
+        spread = table.std(axis=0, ddof=1) / draws**0.5
+        sem = dict(zip(rows[0]._fields, spread.tolist(), strict=True))
+    return Prediction(
+        problem=problem,
+        train_error=mean["train_error"],
+        test_error=mean["test_error"],
+        train_objective=mean["train_objective"],
+        misclassification=None,
+        weight_norm=mean["weight_norm"],
+        degree=problem.degree,
+        error_estimate=None,
+        status=f"mean of {draws} drawn first layer{'s' * (draws > 1)}",
+        regime=(),
+        sem=sem,
     )
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from onegrad import gaussian
 from onegrad.activations import Activation
 from onegrad.theory.positions import Neurons, Parameters, Seen, average, each, place, see
 
@@ -81,18 +82,7 @@ def _kernels(
     orders = jnp.arange(1, degree + 2, dtype=r.dtype)
     slopes = coefficients[:, 1:] * jnp.sqrt(orders) * (neurons.bulk / seen.sd)[:, None]
     power = activation.second_moment(seen.mean, seen.sd)
-    return _power_series(r, coefficients[:, :-1]), _power_series(r, slopes), power
-
-
-def _power_series(
-    r: Float[Array, "neurons neurons"], coefficients: Float[Array, "neurons terms"]
-) -> Float[Array, "neurons neurons"]:
-    """Σ_p c_p(i) c_p(j) r_ij^p by Horner's rule."""
-
-    def horner(value: Array, column: Array) -> tuple[Array, None]:
-        return value * r + column[:, None] * column, None
-
-    return jax.lax.scan(horner, jnp.zeros_like(r), coefficients.T, reverse=True)[0]
+    return gaussian.power_series(r, coefficients[:, :-1]), gaussian.power_series(r, slopes), power
 
 
 def smooth(
