@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from onegrad.errors import NumericalError as NumericalError
     from onegrad.errors import OnegradError as OnegradError
     from onegrad.errors import RefusedError as RefusedError
+    from onegrad.explanation import Explanation as Explanation
+    from onegrad.explanation import explain as explain
     from onegrad.keys import read_problem as read_problem
     from onegrad.mixture import Component as Component
     from onegrad.mixture import Inputs as Inputs
@@ -53,6 +55,8 @@ _PUBLIC = {
     "read_problem": ("keys", "read_problem"),
     "predict": ("prediction", "predict"),
     "Prediction": ("prediction", "Prediction"),
+    "explain": ("explanation", "explain"),
+    "Explanation": ("explanation", "Explanation"),
     "simulate": ("simulation", "simulate"),
     "train": ("simulation", "train"),
     "TrainedNetwork": ("simulation", "TrainedNetwork"),

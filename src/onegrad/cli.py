@@ -157,6 +157,24 @@ def predict(
 
 
 @app.command
+def explain(
+    file: Annotated[Path | None, _flag("A problem in TOML, or in JSON by to_json.")] = None,
+    /,
+    *,
+    problem: ProblemFlags = ProblemFlags(),
+    json: Annotated[bool, _switch("One JSON object on stdout.")] = False,
+) -> int:
+    """Say which polynomial of the data the trained network has become."""
+    written = _problem(file, problem)
+    from onegrad import explanation, numerics, simulation, tables
+
+    _say(f"device: {simulation.describe(numerics.find_device(None))}, float64")
+    found = explanation.explain(written.problem)
+    print(found.to_json() if json else tables.explanation_as_text(found), flush=True)
+    return 0
+
+
+@app.command
 def doctor(
     *,
     json: Annotated[bool, _switch("One JSON object on stdout.")] = False,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -83,14 +83,14 @@ class Predict:
         averages over second-layer training sets in theory (THEORY A): slower, with a standard error, and no
         misclassification; it does not rest on the limit of many neurons.
         """
-        _check(problem)
+        check(problem)
         _checks.choice("method", method, ("asymptotic", "equivalent"))
         if method == "equivalent":
             return _equivalent(problem, seed, _checks.integer("draws", draws))
         if not estimate:
             found = _evaluate(problem, asymptotic.RESOLUTIONS[0])
             return _prediction(problem, found, None, "not estimated", asymptotic.RESOLUTIONS[0])
-        found, change, resolution = _settle(problem)
+        found, change, resolution = settle(problem)
         status = "settled"
         if change > SETTLED:
             status = f"unsettled: the last raise of the resolution moved an answer by {change:.1%}"
@@ -133,9 +133,9 @@ class Predict:
         `means` (one list a component) and `weights`. The target's direction is held as it is, also where it
         was scaled by the mixture, and so are the other numbers, the sum of the weights not held at 1.
         """
-        _check(problem)
+        check(problem)
         _checks.choice("error", error, tuple(name for name in ERRORS if _measures(problem, name)))
-        _, _, resolution = _settle(problem)
+        resolution = settle(problem).resolution
         numbers = asymptotic.parameters(problem)
 
         def value(numbers: Parameters) -> jax.Array:
@@ -165,7 +165,8 @@ class Predict:
 predict = Predict()
 
 
-def _check(problem: Problem) -> None:
+def check(problem: Problem) -> None:
+    """Refuse what no theory here speaks of."""
     if not isinstance(problem, Problem):
         raise _checks.refuse("problem", "an og.Problem", problem)
     if not isinstance(problem.mixture, Mixture):
@@ -209,7 +210,15 @@ def _evaluate(problem: Problem, resolution: Resolution) -> Asymptotic:
     return found
 
 
-def _settle(problem: Problem) -> tuple[Asymptotic, float, Resolution]:
+class Settled(NamedTuple):
+    """Errors, their largest relative change at the last raise of the resolution, and that resolution."""
+
+    found: Asymptotic
+    change: float
+    resolution: Resolution
+
+
+def settle(problem: Problem) -> Settled:
     """Raise the resolution until it moves no answer by more than SETTLED, or there is none higher."""
     before = _evaluate(problem, asymptotic.RESOLUTIONS[0])
     change = math.inf
@@ -217,14 +226,14 @@ def _settle(problem: Problem) -> tuple[Asymptotic, float, Resolution]:
         found = _evaluate(problem, resolution)
         change = _change(found, before)
         if change <= SETTLED:
-            return found, change, resolution
+            return Settled(found, change, resolution)
         before = found
     if change > LOST:
         raise NumericalError(
             f"the prediction did not settle: the highest resolution still moved it by {change:.0%}; "
             "simulate, or lower strengths or learning_rate"
         )
-    return before, change, asymptotic.RESOLUTIONS[-1]
+    return Settled(before, change, asymptotic.RESOLUTIONS[-1])
 
 
 def _change(found: Asymptotic, before: Asymptotic) -> float:

@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from onegrad.explanation import Explanation
 from onegrad.prediction import Prediction
 from onegrad.results import ERRORS, summary
 
@@ -80,6 +81,26 @@ def prediction_as_json(found: Prediction) -> str:
     names += ["weight_norm", "degree", "error_estimate", "status", "regime"]
     whole = {"problem": found.problem.to_dict(), **{name: getattr(found, name) for name in names}}
     return json.dumps(whole, indent=2, allow_nan=False)
+
+
+def explanation_as_text(found: Explanation) -> str:
+    """The captured share of the label's mean square by degree, with a bar each."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("degree", justify="right")
+    table.add_column("captured", justify="right")
+    table.add_column("")
+    shares = found.captured.values
+    shown = max(found.effective_degree, found.degree) + 1
+    for degree, share in enumerate(shares[: shown + 1]):
+        table.add_row(str(degree), f"{share:.4%}", "█" * round(40 * max(share, 0.0)))
+    table.add_row("higher", f"{shares[shown + 1 :].sum():.4%}", "")
+    notes = [
+        f"of the label's mean square, by the mean prediction; not captured: {found.unexplained:.4%}, "
+        f"variance of one network adds {found.variance:.4%}",
+        f"effective degree {found.effective_degree} (99 % of what is captured); "
+        f"the paper's degree from beta: {found.degree}",
+    ]
+    return "\n".join([_render(table), *notes])
 
 
 def _pair(statistic: xr.DataArray) -> dict[str, float | None]:

@@ -251,3 +251,13 @@ def outcome(features: Features, labels: Labels, sizes: Sizes) -> Outcome:
         sample_weights=p,
         residual=found.residual,
     )
+
+
+def neuron_shares(features: Features, labels: Labels, sizes: Sizes) -> Float[Array, "neurons"]:
+    """u_i of the mean prediction Σ_i u_i ν_i(κ): (k/K) g_i W_iᵀ(I + CS)⁻¹ b_p."""
+    found = solve(features, sizes)
+    g, weighted = jnp.exp(found.log_g), features.weights * jnp.exp(found.log_p)
+    side = _side(features.signal, g, weighted, sizes.width / g.size)
+    # W L (I + LᵀSL)⁻¹ L⁻¹ b_p
+    spread = cho_solve((side.root, True), _source(features, labels, side, weighted))
+    return sizes.width / g.size * g * (side.neurons @ spread)
