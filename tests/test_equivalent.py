@@ -97,6 +97,14 @@ def test_samples_stand_in_for_a_mixture():
         equivalent_of_samples(features[:30], np.asarray(y)[:30], 60, 1e-3)
 
 
+def test_moments_that_are_none_are_refused():
+    with pytest.raises(og.NumericalError, match="not finite"):
+        equivalent(np.full((2, 2), np.nan), np.ones(2), 1.0, 5, 0.1)
+    nothing = equivalent(np.zeros((2, 2)), np.zeros(2), 1.0, 5, 0.1)
+    assert nothing.test_error == pytest.approx(1.0)
+    assert equivalent(np.eye(2), np.ones(2), 3.0, 5, 1e20).test_error == pytest.approx(3.0)
+
+
 def test_methods_are_checked():
     with pytest.raises(og.InputError, match=r'method must be one of .*did you mean "equivalent"'):
         og.predict(paper(50), method="equivalant")

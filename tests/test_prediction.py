@@ -256,6 +256,10 @@ def test_grid_is_labelled_and_the_same():
         og.predict.grid(problem, ridge=[])
     with pytest.raises(og.InputError, match="ridge must be > 0"):
         og.predict.grid(problem, ridge=[-1.0])
+    with pytest.raises(og.InputError, match=r"ridge must be a non-empty list of values, got 0\.1"):
+        og.predict.grid(problem, ridge=0.1)
+    with pytest.raises(og.InputError, match=r"must be an og\.Problem, or a function"):
+        og.predict.grid("paper", ridge=[0.1])
 
 
 def test_callables_and_several_indices():
@@ -277,11 +281,30 @@ def test_what_cannot_be_predicted_is_refused():
         og.predict("paper")
     full = og.Mixture(3, [og.Component(1.0, [1.0, 0, 0])])
     tiny = og.Problem(full, target=og.SingleIndex("relu", [1, 0, 0]), width=5, samples=5, learning_rate=1.0)
+    silent = paper(300, target=og.ComponentLabels([0, 0]))
+    with pytest.raises(og.InputError, match="values must be not all 0"):
+        og.predict(silent)
     with pytest.raises(og.InputError, match="dimension must be ≥ 5 to leave a bulk, got 3"):
         og.predict(tiny)
     many = paper(300, target=og.MultiIndex("product", np.eye(4)))
     with pytest.raises(og.InputError, match="at most 3 for a prediction, got 4"):
         og.predict(many)
+
+
+def test_a_jump_is_refused_where_there_is_a_step():
+    """sign's written derivative is 0 and the step does nothing; Gaussian averages would see its jump."""
+    with pytest.raises(og.InputError, match=r"must not jump .* learning_rate > 0, got 'sign'"):
+        og.predict(paper(300, activation="sign"))
+    assert og.predict(paper(300, activation="sign", learning_rate=0.0), estimate=False).test_error > 0
+
+
+def test_many_coordinates_start_finer_and_too_many_are_refused():
+    many = og.Mixture.spiked(400, [[3.0] * 20] * 2, [0.5, 0.5])
+    problem = og.Problem(many, width=300, samples=300, learning_rate=5.0)
+    assert og.predict(problem, estimate=False).resolution == RESOLUTIONS[1]
+    excessive = og.Mixture.spiked(400, [[3.0] * 150], [1.0])
+    with pytest.raises(og.InputError, match="signal coordinates and spikes must be fewer"):
+        og.predict(og.Problem(excessive, width=300, samples=300, learning_rate=5.0))
 
 
 def test_regimes_are_named():
@@ -302,5 +325,5 @@ def test_the_command_line_predicts(capsys):
     assert document["test_error"] == og.predict(problem).test_error
     assert document["error_estimate"] < 3e-3
     assert main(["predict", "--dimension", "300"]) == 0
-    assert "asymptotic prediction, " in capsys.readouterr().out
+    assert "prediction, " in capsys.readouterr().out
     assert main(["predict", "--ridge", "0"]) == 2

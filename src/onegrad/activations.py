@@ -55,6 +55,13 @@ class Activation:
         """Whether its Gaussian averages are closed forms."""
         return self.closed_coefficients is not None and self.closed_second_moment is not None
 
+    @property
+    def jumps(self) -> bool:
+        """Whether the function itself, not only its slope, jumps at one of its kinks."""
+        points = np.asarray(self.kinks)
+        below, above = (np.asarray(self.function(jnp.asarray(points + side))) for side in (-1e-6, 1e-6))
+        return bool(np.any(np.abs(above - below) > 1e-3))
+
     def coefficients(
         self, mean: Float[Array, "*shape"], sd: Float[Array, "*shape"], degree: int
     ) -> Float[Array, "*shape {degree}+1"]:

@@ -151,6 +151,8 @@ def predict(
     from onegrad import numerics, prediction, simulation, tables
 
     _say(f"device: {simulation.describe(numerics.find_device(None))}, float64")
+    if written.degree is not None:
+        _say("onegrad: note: degree is a setting of simulate's Hermite model; a prediction has none")
     found = prediction.predict(written.problem)
     print(tables.prediction_as_json(found) if json else tables.prediction_as_text(found), flush=True)
     return 0

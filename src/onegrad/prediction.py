@@ -1,7 +1,7 @@
 """Predict: the errors of a problem from theory, with an estimate of what their computation leaves out."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from onegrad.theory.equivalent import equivalent
 
 SETTLED = 1e-3  # relative change at which raising the resolution stops
 LOST = 0.2  # relative change that is no answer at all
+DIGITS = 1e-3  # relative disagreement of the two roads to the objective that is not believed
 RESIDUAL_TOLERANCE = 1e-5  # of the equations; its square is what the answer is off by
 
 
@@ -83,13 +84,14 @@ class Predict:
         averages over second-layer training sets in theory (THEORY A): slower, with a standard error, and no
         misclassification; it does not rest on the limit of many neurons.
         """
-        check(problem)
         _checks.choice("method", method, ("asymptotic", "equivalent"))
         if method == "equivalent":
+            _check_mixture(problem)
             return _equivalent(problem, seed, _checks.integer("draws", draws))
+        check(problem)
         if not estimate:
-            found = _evaluate(problem, asymptotic.RESOLUTIONS[0])
-            return _prediction(problem, found, None, "not estimated", asymptotic.RESOLUTIONS[0])
+            resolution = _resolutions(problem)[0]
+            return _prediction(problem, _evaluate(problem, resolution), None, "not estimated", resolution)
         found, change, resolution = settle(problem)
         status = "settled"
         if change > SETTLED:
@@ -106,32 +108,36 @@ class Predict:
         its arguments: `predict.grid(lambda alpha: …, alpha=[…])`. New numbers compile nothing; new numbers of
         components or coordinates do. `error_estimate` is among the variables if asked for.
         """
-        make = _field_setter(problem, axes) if isinstance(problem, Problem) else problem
+        if not isinstance(problem, Problem) and not callable(problem):
+            raise _checks.refuse("problem", "an og.Problem, or a function that makes one", problem)
         if not axes:
             raise InputError("axes must be one or more lists of values, got none")
-        for name, values in axes.items():
-            if isinstance(values, str) or not len(values):
-                raise _checks.refuse(name, "a non-empty list of values", values)
+        listed = {name: _axis(name, values) for name, values in axes.items()}
+        make = _field_setter(problem, listed) if isinstance(problem, Problem) else problem
         rows = [
-            self(make(**dict(zip(axes, point, strict=True))), estimate=estimate)
-            for point in product(*axes.values())
+            self(make(**dict(zip(listed, point, strict=True))), estimate=estimate)
+            for point in product(*listed.values())
         ]
-        shape = [len(values) for values in axes.values()]
+        if len({row.misclassification is None for row in rows}) > 1:
+            raise InputError("axes must not mix ±1 labels with others: only the former are misclassified")
+        shape = [len(values) for values in listed.values()]
         shown = [name for name in (*ERRORS, "weight_norm") if getattr(rows[0], name) is not None]
         if estimate:
             shown.append("error_estimate")
         variables = {
-            name: (tuple(axes), np.reshape([getattr(row, name) for row in rows], shape)) for name in shown
+            name: (tuple(listed), np.reshape([getattr(row, name) for row in rows], shape)) for name in shown
         }
-        return xr.Dataset(variables, {name: list(values) for name, values in axes.items()})
+        return xr.Dataset(variables, listed)
 
     @numerics.scoped
     def gradient(self, problem: Problem, error: str = "test_error") -> dict[str, Any]:
         """Derivatives of a predicted error with respect to the problem's numbers.
 
         A dict of `ridge`, `learning_rate`, `width`, `samples` (as real numbers), `noise`, `strengths` and
-        `means` (one list a component) and `weights`. The target's direction is held as it is, also where it
-        was scaled by the mixture, and so are the other numbers, the sum of the weights not held at 1.
+        `means` (one list a component of positive weight) and `weights`. The target's direction is held as it
+        is, also where it was scaled by the mixture, and so are the other numbers; the sum of the weights is
+        not held at 1. Derivatives of the computed value, exact; what the resolution leaves out is that of the
+        value, so a derivative that is next to nothing is known to no more digits. Compiles for a minute.
         """
         check(problem)
         _checks.choice("error", error, tuple(name for name in ERRORS if _measures(problem, name)))
@@ -144,7 +150,7 @@ class Predict:
         slope = jax.device_get(jax.grad(value)(numbers))
         mixture = problem.mixture
         assert isinstance(mixture, Mixture)
-        kept = [component for component in mixture.components if component.weight > 0]
+        kept = asymptotic.present(mixture)
         found = {
             "ridge": float(slope.ridge),
             "learning_rate": float(slope.learning_rate),
@@ -165,8 +171,33 @@ class Predict:
 predict = Predict()
 
 
+def _axis(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise _checks.refuse(name, "a non-empty list of values", values)
+    listed = list(values)
+    if not listed:
+        raise _checks.refuse(name, "a non-empty list of values", values)
+    return listed
+
+
 def check(problem: Problem) -> None:
-    """Refuse what no theory here speaks of."""
+    """Refuse what the asymptotic theory does not speak of."""
+    _check_mixture(problem)
+    if problem.mixture.dimension < problem.signal_dimension + 2:
+        raise InputError(
+            f"dimension must be ≥ {problem.signal_dimension + 2} to leave a bulk, "
+            f"got {problem.mixture.dimension}"
+        )
+    if problem.function.jumps and problem.learning_rate > 0:
+        raise InputError(
+            f"activation must not jump for a prediction with learning_rate > 0, got "
+            f"{problem.function.name!r}: the step knows nothing of the jump, the theory's Gaussian averages do; use learning_rate = 0"
+        )
+    if isinstance(problem.target, ComponentLabels) and not any(problem.target.values):
+        raise _checks.refuse("values", "not all 0 for a prediction", problem.target.values)
+
+
+def _check_mixture(problem: Problem) -> None:
     if not isinstance(problem, Problem):
         raise _checks.refuse("problem", "an og.Problem", problem)
     if not isinstance(problem.mixture, Mixture):
@@ -176,11 +207,6 @@ def check(problem: Problem) -> None:
     if isinstance(problem.target, MultiIndex) and len(problem.target.directions) > MAX_INDICES:
         raise _checks.refuse(
             "directions", f"at most {MAX_INDICES} for a prediction", len(problem.target.directions)
-        )
-    if problem.mixture.dimension < problem.signal_dimension + 2:
-        raise InputError(
-            f"dimension must be ≥ {problem.signal_dimension + 2} to leave a bulk, "
-            f"got {problem.mixture.dimension}"
         )
 
 
@@ -203,11 +229,25 @@ def _evaluate(problem: Problem, resolution: Resolution) -> Asymptotic:
             f"the theory's equations were not solved (residual {found.residual:.1e}, allowed "
             f"{RESIDUAL_TOLERANCE:.0e}); increase ridge, or lower strengths or learning_rate"
         )
-    if min(found.test_error, found.train_error) < 0:
+    # two roads to one number: the objective, and its derivatives
+    parts = (found.train_error + problem.ridge * found.weight_norm) / 2
+    if min(found.test_error, found.train_error) < 0 or abs(parts / found.train_objective - 1) > DIGITS:
         raise NumericalError(
             f"the theory's equations lost their digits (test_error {found.test_error:.2e}); increase ridge"
         )
     return found
+
+
+def _resolutions(problem: Problem) -> tuple[Resolution, ...]:
+    """Those with points enough for the problem's coordinates, two at least."""
+    numbers = asymptotic.parameters(problem)
+    fine = tuple(r for r in asymptotic.RESOLUTIONS if asymptotic.suffices(numbers, r))
+    if len(fine) < 2:
+        raise InputError(
+            f"signal coordinates and spikes must be fewer for a prediction, got {problem.signal_dimension} "
+            f"coordinates and up to {numbers.mixture.variances.shape[1]} spikes a component; simulate"
+        )
+    return fine
 
 
 class Settled(NamedTuple):
@@ -220,9 +260,9 @@ class Settled(NamedTuple):
 
 def settle(problem: Problem) -> Settled:
     """Raise the resolution until it moves no answer by more than SETTLED, or there is none higher."""
-    before = _evaluate(problem, asymptotic.RESOLUTIONS[0])
-    change = math.inf
-    for resolution in asymptotic.RESOLUTIONS[1:]:
+    first, *finer = _resolutions(problem)
+    before, change = _evaluate(problem, first), math.inf
+    for resolution in finer:
         found = _evaluate(problem, resolution)
         change = _change(found, before)
         if change <= SETTLED:

@@ -67,7 +67,8 @@ def prediction_as_text(found: Prediction) -> str:
         table.add_column(name, justify="right")
     table.add_row(*(f"{getattr(found, name):.5g}" for name in measured))
     notes = [
-        f"asymptotic prediction, {found.status}; computed to {found.error_estimate:.1g} relative",
+        f"prediction, {found.status}"
+        + ("" if found.error_estimate is None else f"; computed to {found.error_estimate:.1g} relative"),
         "errors are plain squared errors (no ½); train_objective has its ½ and its ridge term",
         f"equivalent polynomial: degree {found.degree}",
         *(f"regime: {note}" for note in found.regime),

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from onegrad.activations import Activation
 from onegrad.labels import Rule
-from onegrad.mixture import Mixture, MixtureNumbers
+from onegrad.mixture import Component, Mixture, MixtureNumbers
 from onegrad.problem import Problem
 from onegrad.target import target_numbers
 from onegrad.theory import bulk, kernels, step
@@ -58,12 +58,17 @@ class Asymptotic(NamedTuple):
     residual: Float[Array, ""]
 
 
+def present(mixture: Mixture) -> list[Component]:
+    """The components that occur."""
+    return [component for component in mixture.components if component.weight > 0]
+
+
 def parameters(problem: Problem) -> Parameters:
     """The problem's numbers; components of weight 0 are dropped, strengths and directions kept as given."""
     mixture = problem.mixture
     assert isinstance(mixture, Mixture)
     kept = [c for c, component in enumerate(mixture.components) if component.weight > 0]
-    components = [mixture.components[c] for c in kept]
+    components = present(mixture)
     d = problem.signal_dimension
     rank = max(len(component.strengths) for component in components)
     means, axes = np.zeros((len(kept), d)), np.zeros((len(kept), d, rank))
@@ -101,11 +106,19 @@ class Points(NamedTuple):
 
 
 def points(numbers: Parameters, resolution: Resolution) -> Points:
-    coordinates, rank = numbers.coordinates, numbers.mixture.variances.shape[1]
+    coordinates, (components, rank) = numbers.coordinates, numbers.mixture.variances.shape
+    # a single component takes the positions of two: they must outnumber the functions that they weigh
+    positions = resolution.positions * (2 if components == 1 else 1)
     return Points(
         jnp.asarray(normals(resolution.neurons, coordinates + 1)),
-        jnp.asarray(normals(resolution.positions, coordinates + rank)),
+        jnp.asarray(normals(positions, coordinates + rank)),
     )
+
+
+def suffices(numbers: Parameters, resolution: Resolution) -> bool:
+    """Whether there are twice as many positions as coordinates that place one, and neurons likewise."""
+    spread = numbers.coordinates + numbers.mixture.variances.shape[1]
+    return 2 * spread <= resolution.positions and 2 * (numbers.coordinates + 1) <= resolution.neurons
 
 
 @partial(jax.jit, static_argnames=("activation", "rule", "binary", "resolution"))

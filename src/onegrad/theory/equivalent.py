@@ -38,8 +38,10 @@ def equivalent(
     """The errors from M, v and s."""
     samples = _checks.integer("samples", samples)
     ridge = _checks.positive("ridge", ridge)
+    if not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(cross)) and np.isfinite(power)):
+        raise NumericalError("the features' second moments are not finite; lower learning_rate or strengths")
     values, vectors = np.linalg.eigh(matrix)
-    if not (np.all(np.isfinite(values)) and values[0] > -1e-8 * abs(values[-1])):
+    if values[0] < -1e-8 * abs(values[-1]):
         raise NumericalError("the features' second moments are not a covariance; lower learning_rate")
     values = np.maximum(values, 0)
     along = vectors.T @ cross
@@ -53,7 +55,7 @@ def equivalent(
 
     # df₁ ≤ Tr M/τ, so τ = λ + Tr M/m is an upper end
     top = np.log(ridge + values.sum() / samples)
-    log_tau: Any = brentq(excess, np.log(ridge), top + 1e-9, xtol=1e-14)
+    log_tau: Any = brentq(excess, np.log(ridge) - 1e-6, top + 1e-6, xtol=1e-14)
     tau = float(np.exp(log_tau))
     shrunk = shrinkage(tau)
     first, second = shrunk.sum(), np.sum(shrunk**2)
