@@ -136,12 +136,12 @@ class Predict:
         A dict of `ridge`, `learning_rate`, `width`, `samples` (as real numbers), `noise`, `strengths` and
         `means` (one list a component of positive weight) and `weights`. The target's direction is held as it
         is, also where it was scaled by the mixture, and so are the other numbers; the sum of the weights is
-        not held at 1. Derivatives of the computed value, exact; what the resolution leaves out is that of the
-        value, so a derivative that is next to nothing is known to no more digits. Compiles for a minute.
+        not held at 1. Exact derivatives of the value at the first resolution: what that leaves out is a share
+        of the value, so a derivative that is next to nothing is known to few digits.
         """
         check(problem)
         _checks.choice("error", error, tuple(name for name in ERRORS if _measures(problem, name)))
-        resolution = settle(problem).resolution
+        resolution = _resolutions(problem)[0]
         numbers = asymptotic.parameters(problem)
 
         def value(numbers: Parameters) -> jax.Array:
@@ -191,7 +191,8 @@ def check(problem: Problem) -> None:
     if problem.function.jumps and problem.learning_rate > 0:
         raise InputError(
             f"activation must not jump for a prediction with learning_rate > 0, got "
-            f"{problem.function.name!r}: the step knows nothing of the jump, the theory's Gaussian averages do; use learning_rate = 0"
+            f"{problem.function.name!r}: the step knows nothing of the jump, the theory's Gaussian averages "
+            "do; use learning_rate = 0"
         )
     if isinstance(problem.target, ComponentLabels) and not any(problem.target.values):
         raise _checks.refuse("values", "not all 0 for a prediction", problem.target.values)
