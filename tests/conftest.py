@@ -34,7 +34,7 @@ def numerical_scope() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def room_for_compiled_programs() -> Iterator[None]:
     """Every compiled program is a few hundred memory maps, of which a Linux process may have 65,530."""
     yield
