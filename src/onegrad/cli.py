@@ -147,13 +147,10 @@ def predict(
     json: Annotated[bool, _switch("One JSON object on stdout.")] = False,
 ) -> int:
     """Predict the errors from theory, without sampling a network."""
-    written = _problem(file, problem)
-    from onegrad import numerics, prediction, simulation, tables
+    given = _theory_problem(file, problem)
+    from onegrad import prediction, tables
 
-    _say(f"device: {simulation.describe(numerics.find_device(None))}, float64")
-    if written.degree is not None:
-        _say("onegrad: note: degree is a setting of simulate's Hermite model; a prediction has none")
-    found = prediction.predict(written.problem)
+    found = prediction.predict(given)
     print(tables.prediction_as_json(found) if json else tables.prediction_as_text(found), flush=True)
     return 0
 
@@ -167,11 +164,10 @@ def explain(
     json: Annotated[bool, _switch("One JSON object on stdout.")] = False,
 ) -> int:
     """Say which polynomial of the data the trained network has become."""
-    written = _problem(file, problem)
-    from onegrad import explanation, numerics, simulation, tables
+    given = _theory_problem(file, problem)
+    from onegrad import explanation, tables
 
-    _say(f"device: {simulation.describe(numerics.find_device(None))}, float64")
-    found = explanation.explain(written.problem)
+    found = explanation.explain(given)
     print(found.to_json() if json else tables.explanation_as_text(found), flush=True)
     return 0
 
@@ -241,6 +237,17 @@ def _problem(file: Path | None, flags: ProblemFlags, **defaults: Any) -> keys.Wr
     """The file's keys under the flags', over defaults where there is no [mixture]."""
     given = {**(keys.read_keys(file) if file else {}), **flags.keys()}
     return keys.from_keys({**({} if "mixture" in given else defaults), **given})
+
+
+def _theory_problem(file: Path | None, flags: ProblemFlags) -> Any:
+    """The problem of a theory command, which has no model to give a degree and no device to choose."""
+    written = _problem(file, flags)
+    from onegrad import numerics, simulation
+
+    _say(f"device: {simulation.describe(numerics.find_device(None))}, float64")
+    if written.degree is not None:
+        _say("onegrad: note: degree is a setting of simulate's Hermite model; the theory has none")
+    return written.problem
 
 
 def _check_out(out: Path | None) -> None:

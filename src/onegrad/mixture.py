@@ -5,7 +5,7 @@ They are written as vectors of R^D, the first D of the n coordinates; the other 
 normal. No n×n array exists anywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -264,6 +264,16 @@ class Mixture(Document):
             raise _checks.refuse("components", "a list of tables", tables)
         components = [Component.from_dict(t, f"components[{i}]") for i, t in enumerate(tables)]
         return {**given, "components": components}
+
+
+def each(mixture: MixtureNumbers, within: Callable[[Array], Any]) -> Any:
+    """within(c) of every component c, stacked."""
+    return jax.lax.map(within, jnp.arange(mixture.weights.size))
+
+
+def average(mixture: MixtureNumbers, within: Callable[[Array], Any]) -> Any:
+    """Σ_c ρ_c within(c), leaf by leaf."""
+    return jax.tree.map(lambda leaf: jnp.tensordot(mixture.weights, leaf, 1), each(mixture, within))
 
 
 def sample_rows(

@@ -16,7 +16,7 @@ from onegrad import gaussian
 from onegrad.features import PopulationMap
 from onegrad.gaussian import Series
 from onegrad.labels import Rule, TargetNumbers
-from onegrad.mixture import MixtureNumbers
+from onegrad.mixture import MixtureNumbers, average
 
 DEGREE = 63  # of the series off the diagonal: k² elementwise operations each
 LABEL_DEGREE = 127  # of the series of labels against features: k operations each
@@ -113,8 +113,7 @@ def feature_moments(
         cross, _ = rule.correlation(target, mixture, c, series, signal)
         return pairs, cross, rule.second_moment(target, mixture, c)
 
-    parts = jax.lax.map(component, jnp.arange(mixture.weights.size))
-    matrix, cross, power = (jnp.tensordot(mixture.weights, part, 1) for part in parts)
+    matrix, cross, power = average(mixture, component)
     width = cross.size
     matrix = (matrix + features.noise_variance * jnp.eye(width)) / width
     return FeatureMoments(matrix, cross / width**0.5, power + target.noise**2)

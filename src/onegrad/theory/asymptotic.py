@@ -12,14 +12,13 @@ from jaxtyping import Array, Float, Int
 
 from onegrad.activations import Activation
 from onegrad.labels import Rule
-from onegrad.mixture import Component, Mixture, MixtureNumbers
+from onegrad.mixture import Component, Mixture, MixtureNumbers, each
 from onegrad.problem import Problem
 from onegrad.target import target_numbers
 from onegrad.theory import bulk, kernels, step
 from onegrad.theory.positions import (
     Neurons,
     Parameters,
-    each,
     label_correlation,
     label_power,
     normals,

@@ -57,7 +57,10 @@ class Equilibrium(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What training comes to. `mean` and `error` are E ŷ and E(y − ŷ)² at the positions."""
+    """What training comes to. `mean` and `error` are E ŷ and E(y − ŷ)² at the positions.
+
+    The mean prediction is Σ_i u_i ν_i(κ) with `shares` u_i = (k/K) g_i W_iᵀ(I + CS)⁻¹ b_p.
+    """
 
     test_error: Float[Array, ""]
     train_error: Float[Array, ""]
@@ -65,7 +68,7 @@ class Outcome(NamedTuple):
     weight_norm: Float[Array, ""]
     mean: Float[Array, "positions"]
     error: Float[Array, "positions"]
-    sample_weights: Float[Array, "positions"]
+    shares: Float[Array, "neurons"]
     residual: Float[Array, ""]
 
 
@@ -248,16 +251,7 @@ def outcome(features: Features, labels: Labels, sizes: Sizes) -> Outcome:
         weight_norm=norm,
         mean=at.signal.positions @ at.signal.learned() @ source,
         error=error,
-        sample_weights=p,
+        # W L (I + LᵀSL)⁻¹ L⁻¹b_p
+        shares=sizes.width / count * g * (at.signal.neurons @ cho_solve((at.signal.root, True), source)),
         residual=found.residual,
     )
-
-
-def neuron_shares(features: Features, labels: Labels, sizes: Sizes) -> Float[Array, "neurons"]:
-    """u_i of the mean prediction Σ_i u_i ν_i(κ): (k/K) g_i W_iᵀ(I + CS)⁻¹ b_p."""
-    found = solve(features, sizes)
-    g, weighted = jnp.exp(found.log_g), features.weights * jnp.exp(found.log_p)
-    side = _side(features.signal, g, weighted, sizes.width / g.size)
-    # W L (I + LᵀSL)⁻¹ L⁻¹ b_p
-    spread = cho_solve((side.root, True), _source(features, labels, side, weighted))
-    return sizes.width / g.size * g * (side.neurons @ spread)

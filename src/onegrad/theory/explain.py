@@ -22,9 +22,10 @@ from jaxtyping import Array, Float, Int
 from onegrad.activations import Activation
 from onegrad.gaussian import Series
 from onegrad.labels import Rule
-from onegrad.theory import asymptotic, bulk, step
+from onegrad.mixture import average
+from onegrad.theory import asymptotic, step
 from onegrad.theory.asymptotic import Points, Resolution
-from onegrad.theory.positions import Parameters, average, label_power, see
+from onegrad.theory.positions import Parameters, label_power, see
 
 
 class Explained(NamedTuple):
@@ -45,11 +46,7 @@ def explained(
     drawn: Points,
 ) -> Explained:
     neurons = step.take(activation, rule, numbers, drawn.neurons)
-    found, labels, features = asymptotic.trained(
-        activation, rule, resolution, numbers, neurons, drawn.positions
-    )
-    sizes = bulk.Sizes(numbers.width, numbers.samples, numbers.bulk_dimension, numbers.ridge)
-    share = bulk.neuron_shares(features, labels, sizes)
+    found, _, _ = asymptotic.trained(activation, rule, resolution, numbers, neurons, drawn.positions)
 
     def within(c: Int[Array, ""]) -> tuple[Array, Array]:
         seen = see(neurons, numbers.mixture, c)
@@ -57,14 +54,14 @@ def explained(
         r = seen.correlation(neurons)
         signal = neurons.position[:, :-1]
 
-        def degree(state: Array, p: Array) -> tuple[Array, tuple[Array, Array]]:
-            power = state  # r^p
-            weighted = share * coefficients[:, p]
+        def degree(power: Array, p: Array) -> tuple[Array, tuple[Array, Array]]:
+            # power is r^p
+            weighted = found.shares * coefficients[:, p]
             # the correlation of the label with this degree alone
             only = jnp.where(jnp.arange(coefficients.shape[1]) == p, coefficients, 0.0)
             series = Series(only, jnp.sum(only**2, axis=1), seen.mean, seen.sd)
             cross = rule.correlation(numbers.target, numbers.mixture, c, series, signal)[0]
-            return power * r, (weighted @ power @ weighted, share @ cross)
+            return power * r, (weighted @ power @ weighted, found.shares @ cross)
 
         degrees = jnp.arange(coefficients.shape[1])
         return jax.lax.scan(degree, jnp.ones_like(r), degrees)[1]

@@ -18,7 +18,8 @@ from jaxtyping import Array, Float
 
 from onegrad import gaussian
 from onegrad.activations import Activation
-from onegrad.theory.positions import Neurons, Parameters, Seen, average, each, place, see
+from onegrad.mixture import average, each
+from onegrad.theory.positions import Neurons, Parameters, Seen, place, see
 
 NEURON_BLOCK = 64  # neurons whose features at all positions are integrated at a time
 LEFT = 1e-13  # relative size of a pivot below which a kernel counts as exhausted

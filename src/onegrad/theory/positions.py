@@ -5,11 +5,9 @@ all neurons share after the step; given κ the rest of the sample is isotropic b
 in position coordinates and the norm of its bulk.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -19,7 +17,7 @@ from scipy.stats import qmc
 from onegrad.activations import Activation
 from onegrad.gaussian import Series
 from onegrad.labels import Rule, TargetNumbers
-from onegrad.mixture import MixtureNumbers
+from onegrad.mixture import MixtureNumbers, average
 
 
 class Parameters(NamedTuple):
@@ -104,16 +102,6 @@ def place(
     spikes = white[:, coordinates:] * jnp.sqrt(mixture.variances[component])
     shift = mixture.means[component] + spikes @ mixture.axes[component].T
     return white[:, :coordinates].at[:, :-1].add(shift)
-
-
-def each(mixture: MixtureNumbers, within: Callable[[Array], Any]) -> Any:
-    """within(c) of every component c, stacked."""
-    return jax.lax.map(within, jnp.arange(mixture.weights.size))
-
-
-def average(mixture: MixtureNumbers, within: Callable[[Array], Any]) -> Any:
-    """Σ_c ρ_c within(c), leaf by leaf."""
-    return jax.tree.map(lambda leaf: jnp.tensordot(mixture.weights, leaf, 1), each(mixture, within))
 
 
 def correlation(

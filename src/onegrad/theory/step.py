@@ -18,10 +18,10 @@ from jaxtyping import Array, Float, Int
 from onegrad import activations
 from onegrad.activations import Activation
 from onegrad.labels import Rule
+from onegrad.mixture import average
 from onegrad.theory.positions import (
     Neurons,
     Parameters,
-    average,
     correlation,
     label_correlation,
     label_power,
